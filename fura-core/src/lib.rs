@@ -1,0 +1,1 @@
+//! FuRA-S: block spectra, the input transform, and the antithetic evolution-strategies estimator.

@@ -1,0 +1,1 @@
+//! Llama-family forward pass over memory-mapped INT4 weights.

@@ -1,0 +1,1 @@
+//! Exact f32 kernels with run-time instruction-set dispatch for fura.

@@ -1,0 +1,1 @@
+//! Graders, task files and environments whose outcomes a program checks.

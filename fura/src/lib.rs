@@ -1,0 +1,1 @@
+//! Train specialist LLMs on personal devices by forward passes alone.
