@@ -1,1 +1,13 @@
-//! INT4 and INT8 group-quantized matrix products with the same bits on every CPU.
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+
+mod activations;
+mod format;
+mod kernel;
+mod matrix;
+mod source;
+
+pub use activations::{ActivationRows, Activations, quantize_groups};
+pub use format::{Format, GROUP, TILE};
+pub use matrix::{PackedMatrix, pack};
+pub use source::{QuantError, SourceMatrix};

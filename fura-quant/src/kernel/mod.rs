@@ -1,0 +1,89 @@
+//! The kernels, one file for each tier, and the only place that may call them.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+
+use crate::activations::ActivationRows;
+use crate::matrix::PackedMatrix;
+use fura_simd::{Isa, Tier};
+use std::ops::Range;
+
+/// Runs the kernel of the tier; [`PackedMatrix::multiply`] has checked every shape.
+#[allow(unsafe_code)]
+pub(crate) fn multiply(
+    isa: Isa,
+    w: &PackedMatrix<'_>,
+    x: ActivationRows<'_>,
+    tiles: Range<usize>,
+    out: &mut [f32],
+    stride: usize,
+) {
+    match isa.tier() {
+        // SAFETY: an `Isa` of this tier exists only if detection found the features.
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx512 => unsafe { avx512::multiply(w, x, tiles, out, stride) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx2 => unsafe { avx2::multiply(w, x, tiles, out, stride) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::Neon => unsafe { neon::multiply(w, x, tiles, out, stride) },
+        _ => scalar::multiply(w, x, tiles, out, stride),
+    }
+}
+
+/// Where one tile's results go: `rows` rows, `stride` apart, `width` (at most 16) outputs each.
+struct Target<'a> {
+    out: &'a mut [f32],
+    stride: usize,
+    width: usize,
+}
+
+impl Target<'_> {
+    /// Stores lanes `first ..` of a row; lanes past the width are padding and are dropped.
+    #[inline(always)]
+    fn store<const N: usize>(&mut self, row: usize, first: usize, lanes: [f32; N]) {
+        let out = &mut self.out[row * self.stride..];
+        if let Some(whole) = out.get_mut(first..first + N)
+            && self.width >= first + N
+        {
+            whole.copy_from_slice(&lanes);
+        } else if self.width > first {
+            let n = self.width - first;
+            out[first..self.width].copy_from_slice(&lanes[..n]);
+        }
+    }
+}
+
+/// Rows handled against one pass over the tiles: their codes (`PANEL x d_in` bytes, 64 x 1536 = 96 KB) stay
+/// in a second-level cache while the tiles go by, and a tile (up to 16 x d_in / 2 bytes) stays in the first.
+const PANEL: usize = 64;
+
+/// Walks panels of rows, then tiles, then blocks of `R` rows with the rest one by one.
+#[inline(always)]
+fn for_each_tile(
+    w: &PackedMatrix<'_>,
+    x: ActivationRows<'_>,
+    tiles: Range<usize>,
+    out: &mut [f32],
+    stride: usize,
+    mut run: impl FnMut(&[u8], ActivationRows<'_>, Target<'_>),
+) {
+    let mut first = 0;
+    while first < x.rows() {
+        let rows = PANEL.min(x.rows() - first);
+        let panel = x.slice(first, rows);
+        for tile in tiles.clone() {
+            let column = (tile - tiles.start) * crate::TILE;
+            let width = crate::TILE.min(w.d_out() - tile * crate::TILE);
+            let target = Target { out: &mut out[first * stride + column..], stride, width };
+            run(w.tile(tile), panel, target);
+        }
+        first += rows;
+    }
+}

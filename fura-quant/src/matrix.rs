@@ -1,0 +1,154 @@
+//! Packed matrices and the products `y = W x` of quantized rows.
+
+use crate::activations::ActivationRows;
+use crate::format::{Format, GROUP, TILE};
+use crate::kernel;
+use crate::source::{QuantError, SourceMatrix};
+use fura_simd::Isa;
+use half::f16;
+use std::ops::Range;
+
+/// A packed weight matrix over borrowed (usually memory-mapped) bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedMatrix<'a> {
+    format: Format,
+    d_out: usize,
+    d_in: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> PackedMatrix<'a> {
+    /// Checks the byte count against the shape. The contents need no check: every byte pattern is a weight.
+    ///
+    /// # Errors
+    /// [`QuantError::Shape`] or [`QuantError::Length`].
+    pub fn new(format: Format, d_out: usize, d_in: usize, bytes: &'a [u8]) -> Result<Self, QuantError> {
+        if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(GROUP) {
+            return Err(QuantError::Shape { d_out, d_in });
+        }
+        let expected = format.packed_len(d_out, d_in);
+        if expected != Some(bytes.len()) {
+            return Err(QuantError::Length {
+                format: format.name(),
+                d_out,
+                d_in,
+                expected: expected.unwrap_or(usize::MAX),
+                found: bytes.len(),
+            });
+        }
+        Ok(Self { format, d_out, d_in, bytes })
+    }
+
+    /// Output rows.
+    pub fn d_out(&self) -> usize {
+        self.d_out
+    }
+
+    /// Input channels.
+    pub fn d_in(&self) -> usize {
+        self.d_in
+    }
+
+    /// The group format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Number of 16-row tiles.
+    pub fn tiles(&self) -> usize {
+        self.d_out.div_ceil(TILE)
+    }
+
+    /// Bytes of one tile: its groups in order.
+    pub(crate) fn tile(&self, tile: usize) -> &'a [u8] {
+        let n = self.d_in / GROUP * self.format.packed_group();
+        &self.bytes[tile * n..(tile + 1) * n]
+    }
+
+    /// The matrix product `out[r][o] = sum_i W[o][i] x[r][i]` for the outputs of `tiles`, in the canonical
+    /// order (C1): the integer dot product of a group is exact, then groups in order,
+    ///
+    /// * `acc = fma(d * scale, dot, acc)`, where for [`Format::Q4`] `dot` runs over `q - 8`;
+    /// * and for [`Format::Q4Min`] also `acc = fma(m, scale * sum(codes), acc)`.
+    ///
+    /// `out` holds `x.rows()` rows, `stride` apart, each starting with output `16 * tiles.start`.
+    ///
+    /// # Panics
+    /// If the shapes disagree or `out` is too short.
+    pub fn multiply(
+        &self,
+        isa: Isa,
+        x: ActivationRows<'_>,
+        tiles: Range<usize>,
+        out: &mut [f32],
+        stride: usize,
+    ) {
+        assert_eq!(x.d_in, self.d_in, "multiply: the rows have another width than the matrix");
+        if tiles.is_empty() || x.rows() == 0 {
+            return;
+        }
+        assert!(tiles.end <= self.tiles(), "multiply: tile out of range");
+        let width = (tiles.end * TILE).min(self.d_out) - tiles.start * TILE;
+        assert!(stride >= width && out.len() >= (x.rows() - 1) * stride + width, "multiply: output too short");
+        kernel::multiply(isa, self, x, tiles, out, stride);
+    }
+
+    /// Decodes one row to f32, without loss: the same values as the source's.
+    ///
+    /// # Panics
+    /// If `row` is out of range or `out` is not `d_in` long.
+    pub fn decode_row(&self, row: usize, out: &mut [f32]) {
+        assert!(row < self.d_out && out.len() == self.d_in);
+        let tile = self.tile(row / TILE);
+        let n = self.format.packed_group();
+        for (block, out) in tile.chunks_exact(n).zip(out.chunks_exact_mut(GROUP)) {
+            let (d, m) = (scale(self.format, block, row % TILE), minimum(self.format, block, row % TILE));
+            for (channel, o) in out.iter_mut().enumerate() {
+                let q = code(self.format, block, row % TILE, channel);
+                *o = match self.format {
+                    Format::Q4Min => d * q as f32 + m,
+                    _ => d * q as f32,
+                };
+            }
+        }
+    }
+}
+
+/// Packs a whole matrix. Large files are packed tile by tile with [`SourceMatrix::pack_tile`] instead.
+///
+/// # Errors
+/// [`QuantError::Scale`] if a scale or minimum is not finite.
+pub fn pack(source: &SourceMatrix<'_>) -> Result<Vec<u8>, QuantError> {
+    let n = source.d_in() / GROUP * source.format().packed_group();
+    let mut bytes = vec![0; source.d_out().div_ceil(TILE) * n];
+    for (t, out) in bytes.chunks_exact_mut(n).enumerate() {
+        source.pack_tile(t, out)?;
+    }
+    Ok(bytes)
+}
+
+/// Code of one row and channel of a packed group; the offset of 8 is taken off for [`Format::Q4`].
+pub(crate) fn code(format: Format, block: &[u8], row: usize, channel: usize) -> i32 {
+    if format == Format::Q8 {
+        return i32::from(block[channel / 4 * 64 + row * 4 + channel % 4] as i8);
+    }
+    let c = channel % 16;
+    let byte = block[c / 4 * 64 + row * 4 + c % 4];
+    let q = i32::from(if channel < 16 { byte & 15 } else { byte >> 4 });
+    if format == Format::Q4 { q - 8 } else { q }
+}
+
+/// Scale of one row of a packed group.
+pub(crate) fn scale(format: Format, block: &[u8], row: usize) -> f32 {
+    let at = if format == Format::Q8 { 512 } else { 256 } + 2 * row;
+    f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
+}
+
+/// Minimum of one row of a packed group, 0 for formats without.
+pub(crate) fn minimum(format: Format, block: &[u8], row: usize) -> f32 {
+    if format != Format::Q4Min {
+        return 0.0;
+    }
+    let at = 288 + 2 * row;
+    f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
+}

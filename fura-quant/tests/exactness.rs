@@ -1,0 +1,199 @@
+//! Every tier gives the scalar kernel's bits; the scalar kernel is within its bound of an f64 product.
+
+use fura_quant::{Activations, Format, GROUP, PackedMatrix, SourceMatrix, pack};
+use fura_simd::Isa;
+use half::f16;
+use proptest::prelude::*;
+
+/// Deterministic bytes; shapes and seeds are what properties range over.
+struct Bytes(u64);
+impl Bytes {
+    fn next(&mut self) -> u8 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 32) as u8
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Random,
+    AllLowest,
+    AllHighest,
+}
+
+fn source(format: Format, d_out: usize, d_in: usize, seed: u64, kind: Kind) -> Vec<u8> {
+    let mut rng = Bytes(seed | 1);
+    let mut out = Vec::new();
+    for _ in 0..d_out * d_in / GROUP {
+        let scale = match rng.next() % 8 {
+            0 => 0.0,
+            1 => -0.0,
+            2 => f32::from(f16::MIN_POSITIVE_SUBNORMAL),
+            3 => -1.5,
+            _ => 0.001 + f32::from(rng.next()) / 100.0,
+        };
+        out.extend(f16::from_f32(scale).to_le_bytes());
+        if format == Format::Q4Min {
+            out.extend(f16::from_f32(f32::from(rng.next() as i8) / 50.0).to_le_bytes());
+        }
+        for _ in 0..(if format == Format::Q8 { 32 } else { 16 }) {
+            out.push(match (kind, format) {
+                (Kind::Random, _) => rng.next(),
+                (Kind::AllLowest, Format::Q8) => 0x80,
+                (Kind::AllLowest, _) => 0,
+                (Kind::AllHighest, Format::Q8) => 0x7f,
+                (Kind::AllHighest, _) => 0xff,
+            });
+        }
+    }
+    out
+}
+
+fn rows(n: usize, d_in: usize, seed: u64) -> Vec<f32> {
+    let mut rng = Bytes(seed | 1);
+    (0..n * d_in)
+        .map(|i| match (i / GROUP) % 7 {
+            0 => 0.0,
+            1 => 127.0,
+            2 => -127.0,
+            3 => f32::from(rng.next() as i8) * 1e-30,
+            _ => f32::from(rng.next() as i8) * 0.37 + f32::from(rng.next()) * 1e-3,
+        })
+        .collect()
+}
+
+fn product(isa: Isa, w: &PackedMatrix<'_>, x: &[f32]) -> Vec<f32> {
+    let n = x.len() / w.d_in();
+    let mut a = Activations::with_capacity(n, w.d_in());
+    a.quantize(isa, x, w.d_in());
+    let mut y = vec![f32::NAN; n * w.d_out()];
+    w.multiply(isa, a.view(), 0..w.tiles(), &mut y, w.d_out());
+    y
+}
+
+fn format() -> impl Strategy<Value = Format> {
+    prop_oneof![Just(Format::Q4), Just(Format::Q4Min), Just(Format::Q8)]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![4 => Just(Kind::Random), 1 => Just(Kind::AllLowest), 1 => Just(Kind::AllHighest)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_tier_equals_the_scalar_kernel(
+        format in format(), kind in kind(), d_out in 1usize..70, groups in 1usize..6, n in 1usize..80, seed: u64,
+    ) {
+        let d_in = groups * GROUP;
+        let bytes = source(format, d_out, d_in, seed, kind);
+        let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
+        let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
+        let x = rows(n, d_in, seed ^ 7);
+        let reference = product(Isa::scalar(), &w, &x);
+        for isa in Isa::available() {
+            prop_assert_eq!(product(isa, &w, &x), reference.clone(), "{:?}", isa);
+        }
+    }
+
+    #[test]
+    fn a_row_and_a_tile_do_not_depend_on_the_call(
+        format in format(), d_out in 1usize..70, n in 1usize..70, cut in 0usize..100, seed: u64,
+    ) {
+        let d_in = 96;
+        let bytes = source(format, d_out, d_in, seed, Kind::Random);
+        let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
+        let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
+        let x = rows(n, d_in, seed ^ 3);
+        for isa in Isa::available() {
+            let all = product(isa, &w, &x);
+            let row = cut % n;
+            prop_assert_eq!(&product(isa, &w, &x[row * d_in..][..d_in])[..], &all[row * d_out..][..d_out]);
+            let tile = cut % w.tiles();
+            let width = 16.min(d_out - tile * 16);
+            let mut a = Activations::with_capacity(n, d_in);
+            a.quantize(isa, &x, d_in);
+            let mut part = vec![0.0; n * width];
+            w.multiply(isa, a.view(), tile..tile + 1, &mut part, width);
+            for r in 0..n {
+                prop_assert_eq!(&part[r * width..][..width], &all[r * d_out + tile * 16..][..width]);
+            }
+        }
+    }
+
+    #[test]
+    fn packing_loses_nothing(format in format(), d_out in 1usize..40, groups in 1usize..5, seed: u64) {
+        let d_in = groups * GROUP;
+        let bytes = source(format, d_out, d_in, seed, Kind::Random);
+        let src = SourceMatrix::new(format, d_out, d_in, &bytes).unwrap();
+        let packed = pack(&src).unwrap();
+        let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
+        let (mut a, mut b) = (vec![0.0; d_in], vec![0.0; d_in]);
+        for row in 0..d_out {
+            src.decode(row, 0, &mut a);
+            w.decode_row(row, &mut b);
+            prop_assert_eq!(&a, &b);
+        }
+    }
+
+    #[test]
+    fn the_error_is_within_the_bound_of_the_activation_rounding(
+        format in format(), d_out in 1usize..20, groups in 1usize..8, seed: u64,
+    ) {
+        let d_in = groups * GROUP;
+        let bytes = source(format, d_out, d_in, seed, Kind::Random);
+        let src = SourceMatrix::new(format, d_out, d_in, &bytes).unwrap();
+        let packed = pack(&src).unwrap();
+        let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
+        let x = rows(1, d_in, seed ^ 11);
+        let y = product(Isa::detect(), &w, &x);
+        let mut weights = vec![0.0; d_in];
+        for (row, y) in y.iter().enumerate() {
+            src.decode(row, 0, &mut weights);
+            let exact: f64 = weights.iter().zip(&x).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum();
+            // Half a step of amax / 127 a channel; then each of the (at most 3 a group) f32 roundings
+            // and the two of a decoded weight are relative to what was added so far. A minimum and a scale
+            // can cancel inside a weight, so the second part counts them separately.
+            let mut bound = 0.0f64;
+            for (g, (wg, xg)) in weights.chunks(GROUP).zip(x.chunks(GROUP)).enumerate() {
+                let amax = f64::from(xg.iter().fold(0.0f32, |a, b| a.max(b.abs())));
+                let l1: f64 = wg.iter().map(|w| f64::from(w.abs())).sum();
+                let parts = 32.0 * (20.0 * 16.0 + 3.0) * amax * if format == Format::Q8 { 8.0 } else { 1.0 };
+                let roundings = (3 * (groups - g) + 4) as f64;
+                bound += l1 * amax / 254.0 * (1.0 + 1e-5) + parts * roundings * 6e-8;
+            }
+            prop_assert!((f64::from(*y) - exact).abs() <= bound, "row {row}: {y} {exact} {bound}");
+        }
+    }
+}
+
+#[test]
+fn a_non_finite_activation_makes_its_row_nan_and_no_other() {
+    let bytes = source(Format::Q4, 20, 64, 3, Kind::Random);
+    let packed = pack(&SourceMatrix::new(Format::Q4, 20, 64, &bytes).unwrap()).unwrap();
+    let w = PackedMatrix::new(Format::Q4, 20, 64, &packed).unwrap();
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut x = rows(3, 64, 5);
+        x[64 + 40] = bad;
+        for isa in Isa::available() {
+            let y = product(isa, &w, &x);
+            assert!(y[20..40].iter().all(|v| v.is_nan()));
+            assert!(y[..20].iter().chain(&y[40..]).all(|v| v.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn damaged_input_is_an_error() {
+    use fura_quant::QuantError;
+    let mut bytes = source(Format::Q4Min, 2, 64, 3, Kind::Random);
+    bytes[20..22].copy_from_slice(&f16::INFINITY.to_le_bytes());
+    let src = SourceMatrix::new(Format::Q4Min, 2, 64, &bytes).unwrap();
+    assert_eq!(pack(&src).unwrap_err(), QuantError::Scale { row: 0, group: 1 });
+    assert!(matches!(SourceMatrix::new(Format::Q4, 2, 64, &bytes), Err(QuantError::Length { .. })));
+    assert!(matches!(SourceMatrix::new(Format::Q4, 2, 50, &bytes), Err(QuantError::Shape { .. })));
+    assert!(matches!(SourceMatrix::new(Format::Q8, usize::MAX, 64, &[]), Err(QuantError::Length { .. })));
+}
