@@ -7,7 +7,7 @@ mod kernel;
 mod matrix;
 mod source;
 
-pub use activations::{ActivationRows, Activations, quantize_groups};
+pub use activations::{ActivationGroup, ActivationRows, Activations, quantize_groups};
 pub use format::{Format, GROUP, TILE};
 pub use matrix::{PackedMatrix, pack};
 pub use source::{QuantError, SourceMatrix};

@@ -83,7 +83,7 @@ impl<'a> PackedMatrix<'a> {
         out: &mut [f32],
         stride: usize,
     ) {
-        assert_eq!(x.d_in, self.d_in, "multiply: the rows have another width than the matrix");
+        assert_eq!(x.d_in(), self.d_in, "multiply: the rows have another width than the matrix");
         if tiles.is_empty() || x.rows() == 0 {
             return;
         }

@@ -1,6 +1,5 @@
 //! Attention of one query head over a run of cached keys and values.
 
-use crate::dispatch;
 use crate::lanes::dot;
 use crate::softmax::softmax_body;
 

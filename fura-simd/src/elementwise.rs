@@ -4,7 +4,6 @@
 //! plain IEEE operations at any width) serves every tier without dispatch; they are limited by memory,
 //! not by vector width.
 
-use crate::dispatch;
 use crate::lanes::{LANES, fold_add};
 use crate::softmax::exp_lane;
 use wide::f32x16;

@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
-pub mod attention;
-pub mod block;
+// First: a macro is visible only after its definition.
 #[macro_use]
 mod dispatch;
+
+pub mod attention;
+pub mod block;
 pub mod elementwise;
 mod isa;
 mod lanes;

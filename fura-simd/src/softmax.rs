@@ -1,6 +1,5 @@
 //! The exponential and what is built on it: softmax and log-sum-exp.
 
-use crate::dispatch;
 use crate::lanes::{LANES, fold_add, max};
 
 /// `e^x` for f32, canonical: Cody-Waite reduction by `ln 2`, a degree-7 polynomial with fused
@@ -12,7 +11,8 @@ pub(crate) fn exp_lane(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     let x = if x > 88.0 { 88.0 } else { x };
     let x = if x < -87.0 { -87.0 } else { x };
-    let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
     let r = n.mul_add(-0.693_145_75, x);
     let r = n.mul_add(-1.428_606_8e-6, r);
     // Taylor coefficients: |r| <= ln(2)/2, where the next term is below 6e-9 of the value; the rest of
@@ -25,8 +25,8 @@ pub(crate) fn exp_lane(x: f32) -> f32 {
     let p = p.mul_add(r, 0.5);
     let p = p.mul_add(r, 1.0);
     let p = p.mul_add(r, 1.0);
-    // The saturating cast maps NaN to 0, so a NaN keeps p (which is NaN) and scales it by 1.
-    let scale = f32::from_bits((((n as i32) + 127) << 23) as u32);
+    // The low bits of `shifted` are n, its high bits are shifted out. (Those of a NaN are 0: p stays NaN.)
+    let scale = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
     p * scale
 }
 

@@ -4,11 +4,11 @@
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
-use super::{Target, for_each_tile};
+use super::{Target, each_row, for_each_tile};
 use crate::activations::ActivationRows;
 use crate::format::{Format, GROUP};
 use crate::matrix::PackedMatrix;
-use safe_unaligned_simd::x86_64::{_mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_ps};
+use safe_unaligned_simd::x86_64::{_mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_ps};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -69,8 +69,8 @@ fn block<const F: u8, const R: usize>(
     row: usize,
     target: &mut Target<'_>,
 ) {
-    let groups = x.d_in / GROUP;
-    let rows: [_; R] = std::array::from_fn(|r| x.slice(row + r, 1));
+    let groups = x.d_in() / GROUP;
+    let rows: [_; R] = std::array::from_fn(|r| &x.row(row + r)[..groups]);
     let mut acc = [_mm256_setzero_ps(); R];
     match F {
         Q4 | Q4_MIN => {
@@ -78,26 +78,26 @@ fn block<const F: u8, const R: usize>(
             for (g, b) in tile.chunks_exact(n).take(groups).enumerate() {
                 let w = nibbles(&b[..256], half);
                 let d = halves(&b[256 + 16 * half..][..16]);
-                for r in 0..R {
-                    let dot = dot4(&w, &rows[r].codes[g * GROUP..][..GROUP]);
+                each_row!(r < R, {
+                    let dot = dot4(&w, &rows[r][g].codes);
                     if F == Q4 {
-                        let dot = _mm256_add_epi32(dot, _mm256_set1_epi32(-8 * rows[r].sums[g]));
-                        acc[r] = add_group(acc[r], d, rows[r].scales[g], dot);
+                        let dot = _mm256_add_epi32(dot, _mm256_set1_epi32(-8 * rows[r][g].sum));
+                        acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
                     } else {
                         let m = halves(&b[288 + 16 * half..][..16]);
-                        acc[r] = add_group(acc[r], d, rows[r].scales[g], dot);
-                        acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(rows[r].weighted[g]), acc[r]);
+                        acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                        acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(rows[r][g].weighted), acc[r]);
                     }
-                }
+                });
             }
         }
         _ => {
             for (g, b) in tile.chunks_exact(Format::Q8.packed_group()).take(groups).enumerate() {
                 let d = halves(&b[512 + 16 * half..][..16]);
-                for r in 0..R {
-                    let dot = dot8(&b[..512], half, &rows[r].codes[g * GROUP..][..GROUP]);
-                    acc[r] = add_group(acc[r], d, rows[r].scales[g], dot);
-                }
+                each_row!(r < R, {
+                    let dot = dot8(&b[..512], half, &rows[r][g].codes);
+                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                });
             }
         }
     }
@@ -135,12 +135,13 @@ fn halves(bytes: &[u8]) -> __m256 {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn broadcast(codes: &[i8; 4]) -> __m256i {
-    _mm256_set1_epi32(i32::from_le_bytes(codes.map(|c| c as u8)))
+    // Through a vector load: a broadcast from memory needs no shuffle.
+    _mm256_broadcastd_epi32(_mm_loadu_si32(codes))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn dot4(w: &[__m256i; 8], codes: &[i8]) -> __m256i {
+fn dot4(w: &[__m256i; 8], codes: &[i8; GROUP]) -> __m256i {
     let (codes, _) = codes.as_chunks::<4>();
     let mut pairs = _mm256_maddubs_epi16(w[0], broadcast(&codes[0]));
     for j in 1..8 {
@@ -151,7 +152,7 @@ fn dot4(w: &[__m256i; 8], codes: &[i8]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn dot8(w: &[u8], half: usize, codes: &[i8]) -> __m256i {
+fn dot8(w: &[u8], half: usize, codes: &[i8; GROUP]) -> __m256i {
     let (codes, _) = codes.as_chunks::<4>();
     let (parts, _) = w.as_chunks::<32>();
     let mut dot = _mm256_setzero_si256();

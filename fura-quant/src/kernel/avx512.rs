@@ -2,11 +2,11 @@
 //! (unsigned weights x signed activations, summed into 32-bit lanes) against broadcast activations. The
 //! eight unpacked weight registers are used for all rows of a block.
 
-use super::{Target, for_each_tile};
+use super::{Target, each_row, for_each_tile};
 use crate::activations::ActivationRows;
 use crate::format::{Format, GROUP};
 use crate::matrix::PackedMatrix;
-use safe_unaligned_simd::x86_64::{_mm256_loadu_si256, _mm512_loadu_si512, _mm512_storeu_ps};
+use safe_unaligned_simd::x86_64::{_mm_loadu_si32, _mm256_loadu_si256, _mm512_loadu_si512, _mm512_storeu_ps};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -69,8 +69,8 @@ fn block<const F: u8, const R: usize>(
     row: usize,
     target: &mut Target<'_>,
 ) {
-    let groups = x.d_in / GROUP;
-    let rows: [_; R] = std::array::from_fn(|r| x.slice(row + r, 1));
+    let groups = x.d_in() / GROUP;
+    let rows: [_; R] = std::array::from_fn(|r| &x.row(row + r)[..groups]);
     let mut acc = [_mm512_setzero_ps(); R];
     match F {
         Q4 => {
@@ -78,11 +78,11 @@ fn block<const F: u8, const R: usize>(
             for (g, b) in blocks[..groups].iter().enumerate() {
                 let w = nibbles(b.first_chunk().expect("256 of 288 bytes"));
                 let d = halves(b[256..].first_chunk().expect("32 of 32 bytes"));
-                for r in 0..R {
-                    let start = _mm512_set1_epi32(-8 * rows[r].sums[g]);
-                    let dot = dot(start, &w, &rows[r].codes[g * GROUP..][..GROUP]);
-                    acc[r] = add_group(acc[r], d, rows[r].scales[g], dot);
-                }
+                each_row!(r < R, {
+                    let start = _mm512_set1_epi32(-8 * rows[r][g].sum);
+                    let dot = dot(start, &w, &rows[r][g].codes);
+                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                });
             }
         }
         Q4_MIN => {
@@ -91,11 +91,11 @@ fn block<const F: u8, const R: usize>(
                 let w = nibbles(b.first_chunk().expect("256 of 320 bytes"));
                 let d = halves(b[256..].first_chunk().expect("32 of 64 bytes"));
                 let m = halves(b[288..].first_chunk().expect("32 of 32 bytes"));
-                for r in 0..R {
-                    let dot = dot(_mm512_setzero_si512(), &w, &rows[r].codes[g * GROUP..][..GROUP]);
-                    acc[r] = add_group(acc[r], d, rows[r].scales[g], dot);
-                    acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(rows[r].weighted[g]), acc[r]);
-                }
+                each_row!(r < R, {
+                    let dot = dot(_mm512_setzero_si512(), &w, &rows[r][g].codes);
+                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                    acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(rows[r][g].weighted), acc[r]);
+                });
             }
         }
         _ => {
@@ -109,11 +109,11 @@ fn block<const F: u8, const R: usize>(
                     *w = _mm512_xor_si512(_mm512_loadu_si512(part), flip);
                 }
                 let d = halves(b[512..].first_chunk().expect("32 of 32 bytes"));
-                for r in 0..R {
-                    let start = _mm512_set1_epi32(-128 * rows[r].sums[g]);
-                    let dot = dot(start, &w, &rows[r].codes[g * GROUP..][..GROUP]);
-                    acc[r] = add_group(acc[r], d, rows[r].scales[g], dot);
-                }
+                each_row!(r < R, {
+                    let start = _mm512_set1_epi32(-128 * rows[r][g].sum);
+                    let dot = dot(start, &w, &rows[r][g].codes);
+                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                });
             }
         }
     }
@@ -149,12 +149,13 @@ fn halves(bytes: &[u8; 32]) -> __m512 {
 /// `start + sum` of weights x activations over the group, exact.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vnni")]
-fn dot(start: __m512i, w: &[__m512i; 8], codes: &[i8]) -> __m512i {
+fn dot(start: __m512i, w: &[__m512i; 8], codes: &[i8; GROUP]) -> __m512i {
     let (codes, _) = codes.as_chunks::<4>();
     let mut dot = start;
     for j in 0..8 {
-        let four = i32::from_le_bytes(codes[j].map(|c| c as u8));
-        dot = _mm512_dpbusd_epi32(dot, w[j], _mm512_set1_epi32(four));
+        // Through a vector load: the broadcast then folds into the multiply instead of using a shuffle.
+        let four = _mm512_broadcastd_epi32(_mm_loadu_si32(&codes[j]));
+        dot = _mm512_dpbusd_epi32(dot, w[j], four);
     }
     dot
 }

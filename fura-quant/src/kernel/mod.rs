@@ -60,9 +60,21 @@ impl Target<'_> {
     }
 }
 
+/// Runs the body for rows `0 .. R` of a register tile, unrolled: a loop this long stays rolled otherwise, and the
+/// accumulators of a rolled loop live in memory.
+macro_rules! each_row {
+    ($r:ident < $R:ident, $body:block) => {
+        each_row!(@ $r $R $body 0 1 2 3 4 5 6 7)
+    };
+    (@ $r:ident $R:ident $body:block $($k:literal)*) => {
+        $({ let $r: usize = $k; if $r < $R $body })*
+    };
+}
+use each_row;
+
 /// Rows handled against one pass over the tiles: their codes (`PANEL x d_in` bytes, 64 x 1536 = 96 KB) stay
 /// in a second-level cache while the tiles go by, and a tile (up to 16 x d_in / 2 bytes) stays in the first.
-const PANEL: usize = 64;
+const PANEL: usize = 32;
 
 /// Walks panels of rows, then tiles, then blocks of `R` rows with the rest one by one.
 #[inline(always)]

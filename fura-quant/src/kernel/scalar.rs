@@ -14,18 +14,16 @@ pub(super) fn multiply(
     stride: usize,
 ) {
     let format = w.format();
-    let groups = w.d_in() / GROUP;
     for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
         for row in 0..x.rows() {
             let mut acc = [0.0f32; TILE];
             for (g, block) in tile.chunks_exact(format.packed_group()).enumerate() {
-                let codes = &x.codes[(row * groups + g) * GROUP..][..GROUP];
-                let at = row * groups + g;
+                let group = &x.row(row)[g];
                 for (lane, acc) in acc.iter_mut().enumerate() {
-                    let dot: i32 = (0..GROUP).map(|k| code(format, block, lane, k) * i32::from(codes[k])).sum();
-                    *acc = (scale(format, block, lane) * x.scales[at]).mul_add(dot as f32, *acc);
+                    let dot: i32 = (0..GROUP).map(|k| code(format, block, lane, k) * i32::from(group.codes[k])).sum();
+                    *acc = (scale(format, block, lane) * group.scale).mul_add(dot as f32, *acc);
                     if format == Format::Q4Min {
-                        *acc = minimum(format, block, lane).mul_add(x.weighted[at], *acc);
+                        *acc = minimum(format, block, lane).mul_add(group.weighted, *acc);
                     }
                 }
             }

@@ -21,7 +21,6 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::dispatch;
 use crate::{Isa, Tier};
 
 /// Number of floats that bases or transforms of a linear with `d_in` inputs and block size `block` take:
@@ -34,17 +33,6 @@ use crate::{Isa, Tier};
 pub fn matrix_len(d_in: usize, block: usize) -> usize {
     let rest = d_in % block;
     d_in / block * block * block + rest * rest
-}
-
-/// Calls `f(first channel, first matrix element, block width)` for every block.
-fn for_each_block(d_in: usize, block: usize, mut f: impl FnMut(usize, usize, usize)) {
-    let (mut channel, mut element) = (0, 0);
-    while channel < d_in {
-        let b = block.min(d_in - channel);
-        f(channel, element, b);
-        channel += b;
-        element += b * b;
-    }
 }
 
 dispatch! {
