@@ -1,1 +1,3 @@
 //! Llama-family forward pass over memory-mapped INT4 weights.
+
+pub mod gguf;

@@ -1,0 +1,113 @@
+//! Scoring a list of legal answers as a prefix tree: the policy over them, exactly.
+
+use crate::error::ModelError;
+use crate::tokenizer::Tokenizer;
+
+/// Legal answers as token sequences, grouped by where they part.
+///
+/// The policy is that of decoding constrained to the list: at every branching point a softmax over the tokens
+/// that some answer continues with, so an answer's probability is the product over the branching points on its
+/// path, and the probabilities of all answers add up to 1. Answers with distinct first tokens need one forward
+/// pass of the prompt and as many logits as there are answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChoiceTree {
+    answers: usize,
+    branches: Vec<Branch>,
+}
+
+/// A point where answers part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Tokens after the prompt that lead here.
+    pub path: Vec<u32>,
+    /// The tokens that continue some answer, in order of first appearance.
+    pub tokens: Vec<u32>,
+    /// For each answer, which of `tokens` it takes here, if it comes by.
+    pub taken: Vec<Option<usize>>,
+}
+
+impl ChoiceTree {
+    /// Builds the tree of `answers`, encoded as plain text (special tokens are not recognized).
+    ///
+    /// # Errors
+    /// Two equal answers, one that is the beginning of another (they could not be told apart without an end
+    /// marker; add one, such as a newline), or an empty one.
+    pub fn new<S: AsRef<str>>(tokenizer: &Tokenizer, answers: &[S]) -> Result<Self, ModelError> {
+        let mut encoded = Vec::with_capacity(answers.len());
+        for a in answers {
+            encoded.push(tokenizer.encode(a.as_ref(), crate::tokenizer::Specials::Ignore)?);
+        }
+        for (i, a) in encoded.iter().enumerate() {
+            for (j, b) in encoded.iter().enumerate() {
+                if i != j && b.starts_with(a) {
+                    return Err(ModelError::Choices {
+                        first: answers[i].as_ref().to_owned(),
+                        second: answers[j].as_ref().to_owned(),
+                        problem: "one is the beginning of the other; end each with a marker such as a newline",
+                    });
+                }
+            }
+        }
+        let all: Vec<usize> = (0..encoded.len()).collect();
+        let mut branches = Vec::new();
+        part(&encoded, &all, 0, &mut branches);
+        Ok(Self { answers: answers.len(), branches })
+    }
+
+    /// Number of answers.
+    pub fn answers(&self) -> usize {
+        self.answers
+    }
+
+    /// The branching points. None if there is a single answer.
+    pub fn branches(&self) -> &[Branch] {
+        &self.branches
+    }
+
+    /// Adds one branching point's contribution to each answer's log-probability: `logits` are those of its
+    /// tokens, in order.
+    ///
+    /// # Panics
+    /// If the lengths disagree.
+    pub fn accumulate(
+        &self,
+        isa: fura_simd::Isa,
+        branch: &Branch,
+        logits: &[f32],
+        log_probabilities: &mut [f64],
+    ) {
+        assert!(logits.len() == branch.tokens.len() && log_probabilities.len() == self.answers);
+        let total = fura_simd::softmax::log_sum_exp(isa, logits);
+        for (taken, out) in branch.taken.iter().zip(log_probabilities) {
+            if let Some(k) = taken {
+                *out += f64::from(logits[*k]) - total;
+            }
+        }
+    }
+}
+
+/// Lists the branching points among `members`, which agree on their first `depth` tokens.
+fn part(encoded: &[Vec<u32>], members: &[usize], depth: usize, branches: &mut Vec<Branch>) {
+    if members.len() < 2 {
+        return;
+    }
+    // No answer is the beginning of another, so all of them go on.
+    let mut tokens = Vec::new();
+    let mut taken = vec![None; encoded.len()];
+    for &m in members {
+        let token = encoded[m][depth];
+        let k = tokens.iter().position(|t| *t == token).unwrap_or_else(|| {
+            tokens.push(token);
+            tokens.len() - 1
+        });
+        taken[m] = Some(k);
+    }
+    if tokens.len() > 1 {
+        let path = encoded[members[0]][..depth].to_vec();
+        branches.push(Branch { path, tokens: tokens.clone(), taken: taken.clone() });
+    }
+    for k in 0..tokens.len() {
+        let rest: Vec<usize> = members.iter().copied().filter(|m| taken[*m] == Some(k)).collect();
+        part(encoded, &rest, depth + 1, branches);
+    }
+}

@@ -1,0 +1,296 @@
+//! The forward pass of a batch, readable from top to bottom.
+//!
+//! Canonical (contract C1): every row's arithmetic is a function of its own sequence and member; nothing
+//! depends on what else is in the batch, on how it was cut, or on threads.
+
+use crate::batch::Batch;
+use crate::cache::KvCache;
+use crate::error::ModelError;
+use crate::members::{Members, Transform};
+use crate::model::Model;
+use crate::workspace::{Row, Run, TransformedInput, Workspace};
+use fura_quant::{ActivationRows, PackedMatrix, TILE};
+use fura_simd::attention::{HeadRows, attend};
+use fura_simd::elementwise::{add, rms_norm, swiglu};
+use fura_simd::{Isa, block};
+use rayon::prelude::*;
+
+/// Which rows' final states are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The last row of each sequence.
+    Last,
+    /// Every row.
+    All,
+}
+
+/// Whether a pass may use the threads of the current rayon pool. Results are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// Stay on this thread: right when workers forward different batches side by side.
+    Serial,
+    /// Split each matrix product over the pool the caller has entered.
+    Pool,
+}
+
+/// How to run passes: instruction set and threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Engine<'m> {
+    model: &'m Model,
+    isa: Isa,
+    threads: Threads,
+}
+
+impl<'m> Engine<'m> {
+    /// An engine on `model`.
+    pub fn new(model: &'m Model, isa: Isa, threads: Threads) -> Self {
+        Self { model, isa, threads }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    /// The instruction set kernels run on.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Forwards a batch: fills the cache rows of its tokens and leaves the normed final states of the wanted
+    /// rows in the workspace, in order, for [`Engine::logits`] and [`Engine::logits_of`].
+    ///
+    /// # Errors
+    /// A token outside the vocabulary, or a batch larger than the workspace or the cache.
+    pub fn forward(
+        &self,
+        members: &dyn Members,
+        batch: &Batch,
+        wanted: Wanted,
+        cache: &mut KvCache,
+        ws: &mut Workspace,
+    ) -> Result<(), ModelError> {
+        let c = self.model.config();
+        batch.check(c.vocab)?;
+        place_rows(batch, wanted, cache, ws)?;
+        let n = batch.rows();
+        let d = c.d_model;
+
+        let embedding = self.model.embedding();
+        for (row, token) in ws.x[..n * d].chunks_exact_mut(d).zip(&batch.tokens) {
+            embedding.decode_row(*token as usize, row);
+        }
+        for layer in 0..c.layers {
+            let last = layer + 1 == c.layers;
+            self.norm(self.model.attention_norm(layer), &ws.x[..n * d], &mut ws.h);
+            self.linear(members, layer, 1, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.k);
+            self.linear(members, layer, 2, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.v);
+            for (i, row) in ws.all.iter().enumerate() {
+                let (k, v) = cache.row_mut(layer, row.base + row.position);
+                k.copy_from_slice(&ws.k[i * c.d_kv()..][..c.d_kv()]);
+                v.copy_from_slice(&ws.v[i * c.d_kv()..][..c.d_kv()]);
+                ws.rope.rotate(k, row.position);
+            }
+            // After the last layer's keys and values, only the wanted rows matter.
+            if last {
+                for (to, from) in ws.wanted_index.iter().enumerate() {
+                    ws.x.copy_within(from * d..(from + 1) * d, to * d);
+                    ws.h.copy_within(from * d..(from + 1) * d, to * d);
+                }
+            }
+            let (rows, runs) =
+                if last { (&ws.wanted, &ws.wanted_runs) } else { (&ws.all, &ws.all_runs) };
+            let n = rows.len();
+            self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
+            let d_query = c.d_query();
+            let (keys, values) = cache.layer(layer);
+            for ((row, q), out) in rows
+                .iter()
+                .zip(ws.q[..n * d_query].chunks_exact_mut(d_query))
+                .zip(ws.attended.chunks_exact_mut(d_query))
+            {
+                ws.rope.rotate(q, row.position);
+                self.attend(*row, q, keys, values, &mut ws.scores, out);
+            }
+            self.linear(members, layer, 3, runs, &ws.attended[..n * d_query], &mut ws.input, &mut ws.h);
+            add(&mut ws.x[..n * d], &ws.h[..n * d]);
+
+            self.norm(self.model.mlp_norm(layer), &ws.x[..n * d], &mut ws.h);
+            self.linear(members, layer, 4, runs, &ws.h[..n * d], &mut ws.input, &mut ws.gate);
+            self.linear(members, layer, 5, runs, &ws.h[..n * d], &mut ws.input, &mut ws.up);
+            swiglu(self.isa, &mut ws.gate[..n * c.d_ff], &ws.up[..n * c.d_ff]);
+            self.linear(members, layer, 6, runs, &ws.gate[..n * c.d_ff], &mut ws.input, &mut ws.h);
+            add(&mut ws.x[..n * d], &ws.h[..n * d]);
+        }
+        let n = ws.wanted.len();
+        self.norm(self.model.output_norm(), &ws.x[..n * d], &mut ws.h);
+        Ok(())
+    }
+
+    /// Logits over the vocabulary of wanted row `row` of the last pass.
+    ///
+    /// # Panics
+    /// If there is no such row or `out` is not as long as the vocabulary.
+    pub fn logits(&self, ws: &mut Workspace, row: usize, out: &mut [f32]) {
+        assert!(row < ws.wanted.len(), "no such row in the last pass");
+        let head = self.model.head();
+        assert_eq!(out.len(), head.d_out(), "one logit for each token of the vocabulary");
+        let d = self.model.config().d_model;
+        ws.input.codes.quantize(self.isa, &ws.h[row * d..(row + 1) * d], d);
+        self.multiply(&head, ws.input.codes.view(), out);
+    }
+
+    /// Logits of some tokens only, for wanted row `row`: the same bits as [`Engine::logits`] gives them.
+    ///
+    /// # Panics
+    /// If there is no such row, a token is outside the vocabulary, or the lengths differ.
+    pub fn logits_of(&self, ws: &mut Workspace, row: usize, tokens: &[u32], out: &mut [f32]) {
+        assert!(row < ws.wanted.len(), "no such row in the last pass");
+        assert_eq!(tokens.len(), out.len(), "one logit for each token");
+        let head = self.model.head();
+        let d = self.model.config().d_model;
+        ws.input.codes.quantize(self.isa, &ws.h[row * d..(row + 1) * d], d);
+        for (token, out) in tokens.iter().zip(out) {
+            let tile = *token as usize / TILE;
+            let width = TILE.min(head.d_out() - tile * TILE);
+            let mut lanes = [0.0; TILE];
+            head.multiply(self.isa, ws.input.codes.view(), tile..tile + 1, &mut lanes[..width], width);
+            *out = lanes[*token as usize % TILE];
+        }
+    }
+
+    fn norm(&self, weight: &[f32], x: &[f32], h: &mut [f32]) {
+        let (d, eps) = (weight.len(), self.model.config().norm_eps);
+        for (x, h) in x.chunks_exact(d).zip(h.chunks_exact_mut(d)) {
+            rms_norm(x, weight, eps, h);
+        }
+    }
+
+    /// `out = W T x` for linear `k` of a layer, each run of rows with its member's transform.
+    fn linear(
+        &self,
+        members: &dyn Members,
+        layer: usize,
+        k: usize,
+        runs: &[Run],
+        x: &[f32],
+        input: &mut TransformedInput,
+        out: &mut [f32],
+    ) {
+        let linear = self.model.linear_index(layer, k);
+        let w = self.model.linear(linear);
+        let d_in = w.d_in();
+        let block = self.model.layout().block();
+        let basis = self.model.basis(linear);
+        let mut changed = false;
+        for run in runs {
+            let rows = run.start * d_in..run.end * d_in;
+            let coordinates = &mut input.coordinates[..d_in];
+            let t = match members.transform(run.member, linear, coordinates) {
+                Transform::Identity => None,
+                Transform::Coordinates => {
+                    let t = &mut input.transform[..basis.len()];
+                    block::materialize(self.isa, basis, coordinates, block, t);
+                    Some(&*t)
+                }
+                Transform::Materialized(t) => Some(t),
+            };
+            match t {
+                Some(t) => {
+                    if !changed {
+                        // Earlier runs, if any, were identities: their rows are used as they are.
+                        input.rows[..rows.start].copy_from_slice(&x[..rows.start]);
+                        changed = true;
+                    }
+                    block::apply(self.isa, t, block, d_in, &x[rows.clone()], &mut input.rows[rows]);
+                }
+                None if changed => input.rows[rows.clone()].copy_from_slice(&x[rows]),
+                None => {}
+            }
+        }
+        let rows = if changed { &input.rows[..x.len()] } else { x };
+        input.codes.quantize(self.isa, rows, d_in);
+        let n = x.len() / d_in;
+        self.multiply(&w, input.codes.view(), &mut out[..n * w.d_out()]);
+    }
+
+    /// A matrix product, split over rows if there are several, else over tiles.
+    fn multiply(&self, w: &PackedMatrix<'_>, x: ActivationRows<'_>, out: &mut [f32]) {
+        let threads = match self.threads {
+            Threads::Serial => 1,
+            Threads::Pool => rayon::current_num_threads(),
+        };
+        let (isa, tiles) = (self.isa, w.tiles());
+        if threads == 1 {
+            w.multiply(isa, x, 0..tiles, out, w.d_out());
+        } else if x.rows() == 1 {
+            let share = tiles.div_ceil(threads);
+            out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| {
+                let width = out.len();
+                w.multiply(isa, x, i * share..((i + 1) * share).min(tiles), out, width);
+            });
+        } else {
+            let share = x.rows().div_ceil(threads);
+            out.par_chunks_mut(share * w.d_out()).enumerate().for_each(|(i, out)| {
+                let rows = out.len() / w.d_out();
+                w.multiply(isa, x.slice(i * share, rows), 0..tiles, out, w.d_out());
+            });
+        }
+    }
+
+    fn attend(&self, row: Row, q: &[f32], keys: &[f32], values: &[f32], scores: &mut [f32], out: &mut [f32]) {
+        let c = self.model.config();
+        let (d, width) = (c.head_dim, c.d_kv());
+        let scale = 1.0 / (d as f32).sqrt();
+        let group = c.heads / c.kv_heads;
+        for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
+            let rows = HeadRows { offset: row.base * width + head / group * d, stride: width };
+            attend(self.isa, q, keys, values, rows, scale, &mut scores[..=row.position], out);
+        }
+    }
+}
+
+/// Lists all rows and the wanted ones with their runs, checking every capacity.
+fn place_rows(
+    batch: &Batch,
+    wanted: Wanted,
+    cache: &KvCache,
+    ws: &mut Workspace,
+) -> Result<(), ModelError> {
+    let capacity = |what, asked, planned| {
+        if asked <= planned { Ok(()) } else { Err(ModelError::Capacity { what, asked, planned }) }
+    };
+    capacity("rows of a batch", batch.rows(), ws.plan.rows)?;
+    capacity("sequences of a batch", batch.sequences(), ws.plan.sequences)?;
+    ws.all.clear();
+    ws.all_runs.clear();
+    ws.wanted.clear();
+    ws.wanted_runs.clear();
+    ws.wanted_index.clear();
+    for s in &batch.sequences {
+        capacity("positions of a sequence", s.past + s.len, ws.rope.positions())?;
+        capacity("rows of the cache", s.base + s.past + s.len, cache.rows())?;
+        let first = match wanted {
+            Wanted::All => 0,
+            Wanted::Last => s.len.saturating_sub(1),
+        };
+        extend(&mut ws.all_runs, s.member, ws.all.len(), s.len);
+        extend(&mut ws.wanted_runs, s.member, ws.wanted.len(), s.len - first);
+        for i in 0..s.len {
+            let row = Row { position: s.past + i, base: s.base };
+            if i >= first {
+                ws.wanted.push(row);
+                ws.wanted_index.push(ws.all.len());
+            }
+            ws.all.push(row);
+        }
+    }
+    Ok(())
+}
+
+fn extend(runs: &mut Vec<Run>, member: u32, start: usize, len: usize) {
+    match runs.last_mut() {
+        Some(run) if run.member == member => run.end += len,
+        _ => runs.push(Run { member, start, end: start + len }),
+    }
+}

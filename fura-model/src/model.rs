@@ -1,0 +1,178 @@
+//! A model: its pack and its tokenizer, memory-mapped.
+
+use crate::config::{LINEARS, ModelConfig};
+use crate::error::ModelError;
+use crate::gguf::Gguf;
+use crate::map::Map;
+use crate::pack::{self, Matrix, Pack};
+use crate::tokenizer::Tokenizer;
+use fura_core::fingerprint::Fingerprint;
+use fura_core::layout::Layout;
+use fura_quant::PackedMatrix;
+use std::path::{Path, PathBuf};
+
+/// A loaded model. Weights and bases are clean pages of a memory map; only the tokenizer lives on the heap.
+#[derive(Debug)]
+pub struct Model {
+    file: PathBuf,
+    map: Map,
+    pack: Pack,
+    layout: Layout,
+    tokenizer: Tokenizer,
+}
+
+impl Model {
+    /// Opens a GGUF file. Its pack for block size `block` is taken from the `cache` folder, or made there first
+    /// (`progress` is called with matrices done and in all). The GGUF file itself is never changed.
+    ///
+    /// # Errors
+    /// Anything wrong with either file, naming file, field and offset.
+    pub fn open(
+        file: &Path,
+        cache: &Path,
+        block: usize,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Model, ModelError> {
+        let source = Map::open(file)?;
+        let gguf = Gguf::parse(source.bytes(), file)?;
+        let config = ModelConfig::from_gguf(&gguf)?;
+        let tokenizer = Tokenizer::from_gguf(&gguf)?;
+        if tokenizer.vocab_size() != config.vocab {
+            return Err(ModelError::Shape {
+                file: file.to_owned(),
+                tensor: "token_embd.weight".to_owned(),
+                found: vec![config.d_model, config.vocab],
+                expected: vec![config.d_model, tokenizer.vocab_size()],
+            });
+        }
+        let layout = pack::layout(&config, block, file)?;
+        let fingerprint = pack::fingerprint(&gguf, &config)?;
+        let path = cache.join(format!("{}-b{block}.fura-pack", &fingerprint.to_string()[..16]));
+        let usable = |path: &Path| -> Result<(Map, Pack), ModelError> {
+            let map = Map::open(path)?;
+            let pack = Pack::parse(map.bytes(), path)?;
+            if pack.fingerprint != fingerprint || pack.block != block || pack.config != config {
+                return Err(ModelError::Pack {
+                    file: path.to_owned(),
+                    field: "fingerprint",
+                    offset: 16,
+                    problem: "it belongs to another model".to_owned(),
+                });
+            }
+            Ok((map, pack))
+        };
+        if !path.exists() {
+            pack::write(&gguf, &config, fingerprint, block, &path, progress)?;
+        }
+        let (map, pack) = usable(&path)?;
+        Ok(Model { file: file.to_owned(), map, pack, layout, tokenizer })
+    }
+
+    /// The GGUF file it came from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Shapes and constants.
+    pub fn config(&self) -> &ModelConfig {
+        &self.pack.config
+    }
+
+    /// The content fingerprint of the base: what a specialist is bound to.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.pack.fingerprint
+    }
+
+    /// The layout of FuRA-S coordinates: all linears of all layers, unfused, in the order q, k, v, o, gate,
+    /// up, down.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Bytes of the memory-mapped pack.
+    pub fn mapped_bytes(&self) -> usize {
+        self.map.bytes().len()
+    }
+
+    /// Number of parameters of the base model, norms included.
+    pub fn parameters(&self) -> usize {
+        let matrices: usize = self.pack.matrices.iter().map(|m| m.d_out * m.d_in).sum();
+        matrices + self.pack.norms.len() * self.config().d_model
+    }
+
+    /// Name, format, output and input width of every matrix.
+    pub fn matrices(&self) -> impl Iterator<Item = (&str, fura_quant::Format, usize, usize)> {
+        self.pack.matrices.iter().map(|m| (m.name.as_str(), m.format, m.d_out, m.d_in))
+    }
+
+    /// Index in the layout of linear `k` (order q, k, v, o, gate, up, down) of a layer.
+    pub(crate) fn linear_index(&self, layer: usize, k: usize) -> usize {
+        layer * LINEARS.len() + k
+    }
+
+    /// The packed weights of a linear of the layout.
+    ///
+    /// # Panics
+    /// If there is no such linear.
+    pub fn linear(&self, linear: usize) -> PackedMatrix<'_> {
+        assert!(linear < self.layout.linears().len(), "no such linear");
+        self.packed(&self.pack.matrices[linear])
+    }
+
+    /// The right singular vectors of a linear's blocks (layout of [`fura_simd::block`]).
+    ///
+    /// # Panics
+    /// If there is no such linear.
+    pub fn basis(&self, linear: usize) -> &[f32] {
+        match &self.pack.matrices[linear].basis {
+            Some((v, _)) => bytemuck::cast_slice(&self.map.bytes()[v.clone()]),
+            None => panic!("matrix {linear} is not a linear of the layout"),
+        }
+    }
+
+    /// The singular values of a linear's blocks, one for each input channel.
+    ///
+    /// # Panics
+    /// If there is no such linear.
+    pub fn singular_values(&self, linear: usize) -> &[f32] {
+        match &self.pack.matrices[linear].basis {
+            Some((_, s)) => bytemuck::cast_slice(&self.map.bytes()[s.clone()]),
+            None => panic!("matrix {linear} is not a linear of the layout"),
+        }
+    }
+
+    pub(crate) fn embedding(&self) -> PackedMatrix<'_> {
+        self.packed(&self.pack.matrices[self.layout.linears().len()])
+    }
+
+    pub(crate) fn head(&self) -> PackedMatrix<'_> {
+        // The last matrix: the head, or the embedding if they are tied.
+        self.packed(&self.pack.matrices[self.pack.matrices.len() - 1])
+    }
+
+    pub(crate) fn attention_norm(&self, layer: usize) -> &[f32] {
+        self.norm(2 * layer)
+    }
+
+    pub(crate) fn mlp_norm(&self, layer: usize) -> &[f32] {
+        self.norm(2 * layer + 1)
+    }
+
+    pub(crate) fn output_norm(&self) -> &[f32] {
+        self.norm(2 * self.config().layers)
+    }
+
+    fn norm(&self, i: usize) -> &[f32] {
+        bytemuck::cast_slice(&self.map.bytes()[self.pack.norms[i].clone()])
+    }
+
+    fn packed(&self, m: &Matrix) -> PackedMatrix<'_> {
+        PackedMatrix::new(m.format, m.d_out, m.d_in, &self.map.bytes()[m.data.clone()])
+            .expect("checked when the pack was parsed")
+    }
+}

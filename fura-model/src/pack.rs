@@ -1,0 +1,417 @@
+//! The pack: a training-ready copy of a model, written once and memory-mapped from then on.
+//!
+//! Layout: magic `FURAPACK`, `u32` version, `u32` header length, the header (JSON), its 32-byte BLAKE3, zero
+//! padding to a multiple of 64, then the sections: packed matrices ([`fura_quant::Format::packed_group`]),
+//! norm weights (f32), and for each linear its block bases `V` (f32, [`fura_simd::block`]) and singular values
+//! (f32). Sections start on multiples of 64 bytes after the padding; all numbers are little-endian.
+
+use crate::config::{LINEARS, ModelConfig};
+use crate::error::ModelError;
+use crate::gguf::{Gguf, TensorKind};
+use fura_core::fingerprint::Fingerprint;
+use fura_core::layout::{Layout, Linear};
+use fura_core::spectrum::Decomposer;
+use fura_quant::{Format, GROUP, PackedMatrix, SourceMatrix};
+use fura_simd::block::matrix_len;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::Path;
+
+#[cfg(target_endian = "big")]
+compile_error!("packs are little-endian and are mapped as they are");
+
+const MAGIC: &[u8; 8] = b"FURAPACK";
+const VERSION: u32 = 1;
+const ALIGN: usize = 64;
+/// A header larger than this is not one of ours.
+const MAX_HEADER: usize = 64 << 20;
+
+/// Where a section lies, relative to the start of the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Section {
+    offset: usize,
+    len: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MatrixEntry {
+    name: String,
+    format: String,
+    d_out: usize,
+    d_in: usize,
+    data: Section,
+    /// Bases and singular values; absent for the embedding and the head.
+    basis: Option<(Section, Section)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NormEntry {
+    name: String,
+    data: Section,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    fingerprint: Fingerprint,
+    block: usize,
+    config: ModelConfig,
+    matrices: Vec<MatrixEntry>,
+    norms: Vec<NormEntry>,
+    data_len: usize,
+}
+
+/// A matrix of a pack: format, shape and absolute byte ranges.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    pub(crate) d_out: usize,
+    pub(crate) d_in: usize,
+    pub(crate) data: Range<usize>,
+    pub(crate) basis: Option<(Range<usize>, Range<usize>)>,
+}
+
+/// A checked pack: every range lies within the file and has the length its shape says.
+#[derive(Debug)]
+pub(crate) struct Pack {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) config: ModelConfig,
+    pub(crate) block: usize,
+    /// The linears of layer 0, 1, ..., then the embedding, then the head if it is not the embedding.
+    pub(crate) matrices: Vec<Matrix>,
+    /// Attention norm and MLP norm of layer 0, 1, ..., then the output norm.
+    pub(crate) norms: Vec<Range<usize>>,
+}
+
+/// Content fingerprint of a model: hyperparameters, and of every tensor its name, type, shape and data hash,
+/// sorted by name. A file with the same contents in another order, or other metadata, has the same one.
+pub(crate) fn fingerprint(gguf: &Gguf<'_>, config: &ModelConfig) -> Result<Fingerprint, ModelError> {
+    let mut lines = gguf
+        .tensors()
+        .par_iter()
+        .map(|t| {
+            let data = gguf.tensor_data(&t.name)?;
+            Ok(format!("{} {} {:?} {}\n", t.name, t.kind, t.dims, blake3::hash(data).to_hex()))
+        })
+        .collect::<Result<Vec<_>, ModelError>>()?;
+    lines.sort();
+    Ok(Fingerprint::of_description("fura model 1", &format!("{config:?}\n{}", lines.concat())))
+}
+
+/// Every matrix name of the pack in order, with its shape.
+fn matrix_shapes(c: &ModelConfig) -> Vec<(String, usize, usize)> {
+    let mut out = Vec::with_capacity(c.layers * LINEARS.len() + 2);
+    for layer in 0..c.layers {
+        for (k, name) in LINEARS.iter().enumerate() {
+            let (d_out, d_in) = c.linear_shape(k);
+            out.push((format!("blk.{layer}.{name}"), d_out, d_in));
+        }
+    }
+    out.push(("token_embd".to_owned(), c.vocab, c.d_model));
+    if !c.tied {
+        out.push(("output".to_owned(), c.vocab, c.d_model));
+    }
+    out
+}
+
+fn norm_names(c: &ModelConfig) -> Vec<String> {
+    let mut out: Vec<String> = (0..c.layers)
+        .flat_map(|l| [format!("blk.{l}.attn_norm"), format!("blk.{l}.ffn_norm")])
+        .collect();
+    out.push("output_norm".to_owned());
+    out
+}
+
+/// The layout of the coordinates: every linear of every layer, unfused.
+pub(crate) fn layout(c: &ModelConfig, block: usize, file: &Path) -> Result<Layout, ModelError> {
+    let linears = matrix_shapes(c)
+        .into_iter()
+        .take(c.layers * LINEARS.len())
+        .map(|(name, d_out, d_in)| Linear::new(name, d_out, d_in));
+    Layout::new(block, linears).map_err(|source| ModelError::Layout { file: file.to_owned(), source })
+}
+
+fn source<'a>(
+    gguf: &Gguf<'a>,
+    name: &str,
+    d_out: usize,
+    d_in: usize,
+) -> Result<SourceMatrix<'a>, ModelError> {
+    let tensor = format!("{name}.weight");
+    let data = gguf.tensor_data(&tensor)?;
+    let file = || gguf.file().to_owned();
+    // `tensor_data` has found it.
+    let Some(info) = gguf.tensor(&tensor) else {
+        return Err(ModelError::Unsupported {
+            file: file(),
+            feature: format!("a model without tensor '{tensor}'"),
+            advice: "the file is incomplete, download it again",
+        });
+    };
+    if info.dims != [d_in, d_out] {
+        let (found, expected) = (info.dims.clone(), vec![d_in, d_out]);
+        return Err(ModelError::Shape { file: file(), tensor, found, expected });
+    }
+    let format = match info.kind {
+        TensorKind::Q4_0 => Format::Q4,
+        TensorKind::Q4_1 => Format::Q4Min,
+        TensorKind::Q8_0 => Format::Q8,
+        other => {
+            return Err(ModelError::Unsupported {
+                file: file(),
+                feature: format!("tensor '{tensor}' of type {other}"),
+                advice: "use a file whose matrices are Q4_0, Q4_1 or Q8_0",
+            });
+        }
+    };
+    SourceMatrix::new(format, d_out, d_in, data)
+        .map_err(|source| ModelError::Weights { file: file(), tensor, source })
+}
+
+fn norm(gguf: &Gguf<'_>, name: &str, d: usize) -> Result<Vec<f32>, ModelError> {
+    let tensor = format!("{name}.weight");
+    let data = gguf.tensor_data(&tensor)?;
+    let info = gguf.tensor(&tensor);
+    let (dims, kind) = info.map_or((vec![], None), |i| (i.dims.clone(), Some(i.kind)));
+    if dims != [d] || kind != Some(TensorKind::F32) {
+        let file = gguf.file().to_owned();
+        return Err(ModelError::Shape { file, tensor, found: dims, expected: vec![d] });
+    }
+    let (words, _) = data.as_chunks::<4>();
+    Ok(words.iter().map(|w| f32::from_le_bytes(*w)).collect())
+}
+
+/// Refuses tensors that would change the answer if they were left out.
+fn check_known(gguf: &Gguf<'_>, c: &ModelConfig) -> Result<(), ModelError> {
+    let known: std::collections::HashSet<String> = matrix_shapes(c)
+        .into_iter()
+        .map(|(name, ..)| name)
+        .chain(norm_names(c))
+        .map(|name| format!("{name}.weight"))
+        .collect();
+    for t in gguf.tensors() {
+        let ours = t.name.starts_with("blk.") || t.name.starts_with("output") || t.name.starts_with("rope");
+        if ours && !known.contains(&t.name) {
+            return Err(ModelError::Unsupported {
+                file: gguf.file().to_owned(),
+                feature: format!("tensor '{}'", t.name),
+                advice: "this variant of the architecture is not computed; use a plain Llama-style model",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Writes the pack of a model: to a temporary file beside `path`, synced, then renamed over it. `progress` is
+/// called with (matrices done, matrices in all).
+pub(crate) fn write(
+    gguf: &Gguf<'_>,
+    config: &ModelConfig,
+    fingerprint: Fingerprint,
+    block: usize,
+    path: &Path,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(), ModelError> {
+    check_known(gguf, config)?;
+    let mut data_len = 0usize;
+    let mut section = |len: usize| {
+        let offset = data_len;
+        data_len = (offset + len).next_multiple_of(ALIGN);
+        Section { offset, len }
+    };
+    let linears = config.layers * LINEARS.len();
+    let mut matrices = Vec::new();
+    let mut sources = Vec::new();
+    for (i, (name, d_out, d_in)) in matrix_shapes(config).into_iter().enumerate() {
+        let source = source(gguf, &name, d_out, d_in)?;
+        let format = source.format();
+        // The source's bytes exist, and packing adds at most 15 rows.
+        let data = section(format.packed_len(d_out, d_in).unwrap_or(usize::MAX));
+        let basis = (i < linears).then(|| (section(4 * matrix_len(d_in, block)), section(4 * d_in)));
+        matrices.push(MatrixEntry { name, format: format.name().to_owned(), d_out, d_in, data, basis });
+        sources.push(source);
+    }
+    let mut norms = Vec::new();
+    let mut norm_values = Vec::new();
+    for name in norm_names(config) {
+        let values = norm(gguf, &name, config.d_model)?;
+        norms.push(NormEntry { name, data: section(4 * values.len()) });
+        norm_values.push(values);
+    }
+    let header = Header { fingerprint, block, config: config.clone(), matrices, norms, data_len };
+
+    let io = |source| ModelError::Io { file: path.to_owned(), source };
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(folder).map_err(io)?;
+    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    let mut out = Counted { out: BufWriter::with_capacity(1 << 20, temporary), at: 0 };
+    let json = serde_json::to_vec(&header).map_err(|e| io(e.into()))?;
+    out.put(MAGIC).map_err(io)?;
+    out.put(&VERSION.to_le_bytes()).map_err(io)?;
+    out.put(&(json.len() as u32).to_le_bytes()).map_err(io)?;
+    out.put(&json).map_err(io)?;
+    out.put(blake3::hash(&json).as_bytes()).map_err(io)?;
+    out.pad().map_err(io)?;
+
+    let total = sources.len();
+    for (i, (entry, source)) in header.matrices.iter().zip(&sources).enumerate() {
+        let weights_error = |source| ModelError::Weights {
+            file: gguf.file().to_owned(),
+            tensor: format!("{}.weight", entry.name),
+            source,
+        };
+        let mut tile = vec![0; source.d_in() / GROUP * source.format().packed_group()];
+        for t in 0..source.d_out().div_ceil(fura_quant::TILE) {
+            source.pack_tile(t, &mut tile).map_err(weights_error)?;
+            out.put(&tile).map_err(io)?;
+        }
+        out.pad().map_err(io)?;
+        if entry.basis.is_some() {
+            let (v, s) = bases(source, block).map_err(|source| ModelError::Spectrum {
+                file: gguf.file().to_owned(),
+                tensor: format!("{}.weight", entry.name),
+                source,
+            })?;
+            out.put(bytemuck::cast_slice(&v)).map_err(io)?;
+            out.pad().map_err(io)?;
+            out.put(bytemuck::cast_slice(&s)).map_err(io)?;
+            out.pad().map_err(io)?;
+        }
+        progress(i + 1, total);
+    }
+    for values in &norm_values {
+        out.put(bytemuck::cast_slice(values)).map_err(io)?;
+        out.pad().map_err(io)?;
+    }
+    let temporary = out.out.into_inner().map_err(|e| io(e.into_error()))?;
+    temporary.as_file().sync_all().map_err(io)?;
+    temporary.persist(path).map_err(|e| io(e.error))?;
+    Ok(())
+}
+
+/// `V` and `s` of every block of a linear, blocks side by side on the current rayon pool.
+fn bases(
+    source: &SourceMatrix<'_>,
+    block: usize,
+) -> Result<(Vec<f32>, Vec<f32>), fura_core::spectrum::SpectrumError> {
+    let (d_out, d_in) = (source.d_out(), source.d_in());
+    let spectra = (0..d_in.div_ceil(block))
+        .into_par_iter()
+        .map_init(
+            || (Decomposer::default(), Vec::new(), Vec::new()),
+            |(decomposer, groups, weights), k| {
+                let columns = k * block..((k + 1) * block).min(d_in);
+                let first = columns.start / GROUP * GROUP;
+                groups.resize(columns.end.next_multiple_of(GROUP) - first, 0.0);
+                weights.clear();
+                for row in 0..d_out {
+                    source.decode(row, first, groups);
+                    weights.extend_from_slice(&groups[columns.start - first..columns.end - first]);
+                }
+                decomposer.decompose_block(weights, d_out, columns.len())
+            },
+        )
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut v = Vec::with_capacity(matrix_len(d_in, block));
+    let mut s = Vec::with_capacity(d_in);
+    for spectrum in spectra {
+        v.extend(spectrum.v);
+        s.extend(spectrum.s);
+    }
+    Ok((v, s))
+}
+
+struct Counted<W: Write> {
+    out: W,
+    at: usize,
+}
+
+impl<W: Write> Counted<W> {
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.at += bytes.len();
+        self.out.write_all(bytes)
+    }
+
+    fn pad(&mut self) -> std::io::Result<()> {
+        let n = self.at.next_multiple_of(ALIGN) - self.at;
+        self.put(&[0; ALIGN][..n])
+    }
+}
+
+impl Pack {
+    /// Reads and checks a pack's header against the bytes that exist.
+    pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<Pack, ModelError> {
+        let bad = |field, offset, problem: String| ModelError::Pack {
+            file: file.to_owned(),
+            field,
+            offset,
+            problem,
+        };
+        if bytes.len() < 16 || &bytes[..8] != MAGIC {
+            return Err(bad("magic", 0, "not a fura pack".to_owned()));
+        }
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        if word(8) != VERSION {
+            return Err(bad("version", 8, format!("{}, expected {VERSION}", word(8))));
+        }
+        let len = word(12) as usize;
+        if len > MAX_HEADER || bytes.len() < 16 + len + 32 {
+            return Err(bad("header length", 12, format!("{len} bytes, the file has {}", bytes.len())));
+        }
+        let json = &bytes[16..16 + len];
+        if blake3::hash(json).as_bytes() != &bytes[16 + len..16 + len + 32] {
+            return Err(bad("header", 16, "its checksum does not match".to_owned()));
+        }
+        let header: Header = serde_json::from_slice(json)
+            .map_err(|e| bad("header", 16 + e.column(), format!("unreadable: {e}")))?;
+        let start = (16 + len + 32).next_multiple_of(ALIGN);
+        if start.checked_add(header.data_len) != Some(bytes.len()) {
+            let expected = start.saturating_add(header.data_len);
+            let problem = format!("the file has {} bytes, expected {expected}", bytes.len());
+            return Err(bad("length", bytes.len(), problem));
+        }
+        // The checksum only says that the header is what was written; the ranges are checked all the same.
+        let range = |s: &Section, len: Option<usize>, field| match s.offset.checked_add(s.len) {
+            Some(end) if end <= header.data_len && s.offset.is_multiple_of(ALIGN) && Some(s.len) == len => {
+                Ok(start + s.offset..start + end)
+            }
+            _ => Err(bad(field, start.saturating_add(s.offset), format!("{} bytes do not fit", s.len))),
+        };
+        let c = &header.config;
+        let shapes = matrix_shapes(c);
+        let names = norm_names(c);
+        if header.matrices.len() != shapes.len() || header.norms.len() != names.len() || header.block == 0 {
+            return Err(bad("sections", 16, "their number does not match the model".to_owned()));
+        }
+        let mut matrices = Vec::with_capacity(shapes.len());
+        for (i, (m, (name, d_out, d_in))) in header.matrices.iter().zip(shapes).enumerate() {
+            let format = Format::from_name(&m.format);
+            let (Some(format), true) = (format, (&m.name, m.d_out, m.d_in) == (&name, d_out, d_in)) else {
+                return Err(bad("matrix", 16, format!("'{}' is not the expected '{name}'", m.name)));
+            };
+            let basis = match (&m.basis, i < c.layers * LINEARS.len()) {
+                (Some((v, s)), true) => Some((
+                    range(v, matrix_len(d_in, header.block).checked_mul(4), "basis")?,
+                    range(s, Some(4 * d_in), "singular values")?,
+                )),
+                (None, false) => None,
+                _ => return Err(bad("basis", 16, format!("'{name}' lacks it or should not have it"))),
+            };
+            let data = range(&m.data, format.packed_len(d_out, d_in), "matrix")?;
+            PackedMatrix::new(format, d_out, d_in, &bytes[data.clone()])
+                .map_err(|e| bad("matrix", data.start, e.to_string()))?;
+            matrices.push(Matrix { name, format, d_out, d_in, data, basis });
+        }
+        let mut norms = Vec::with_capacity(names.len());
+        for n in &header.norms {
+            norms.push(range(&n.data, Some(4 * c.d_model), "norm")?);
+        }
+        Ok(Pack { fingerprint: header.fingerprint, block: header.block, config: header.config, matrices, norms })
+    }
+}

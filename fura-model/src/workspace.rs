@@ -1,0 +1,123 @@
+//! Every buffer of a forward pass, allocated once from a stated plan (contracts C2 and C3).
+
+use crate::config::ModelConfig;
+use crate::model::Model;
+use crate::rope::RopeTable;
+use fura_quant::{ActivationGroup, Activations, GROUP};
+use fura_simd::block;
+
+/// How much a workspace must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Most rows (tokens) in one pass.
+    pub rows: usize,
+    /// Most sequences in one pass.
+    pub sequences: usize,
+    /// Longest sequence, past and new tokens together.
+    pub positions: usize,
+}
+
+/// A token's place: its position in its sequence and the cache rows of the sequence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) position: usize,
+    pub(crate) base: usize,
+}
+
+/// Consecutive rows of one member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) member: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Buffers of one worker. A pass on a workspace allocates nothing.
+#[derive(Debug)]
+pub struct Workspace {
+    pub(crate) plan: Plan,
+    pub(crate) rope: RopeTable,
+    /// Residual stream, `rows x d_model`.
+    pub(crate) x: Vec<f32>,
+    /// Normed input of a linear, `rows x d_model`; after a pass, the normed rows that were wanted.
+    pub(crate) h: Vec<f32>,
+    pub(crate) q: Vec<f32>,
+    pub(crate) k: Vec<f32>,
+    pub(crate) v: Vec<f32>,
+    pub(crate) attended: Vec<f32>,
+    pub(crate) gate: Vec<f32>,
+    pub(crate) up: Vec<f32>,
+    /// Attention weights of one head.
+    pub(crate) scores: Vec<f32>,
+    pub(crate) input: TransformedInput,
+    pub(crate) all: Vec<Row>,
+    pub(crate) all_runs: Vec<Run>,
+    pub(crate) wanted: Vec<Row>,
+    pub(crate) wanted_runs: Vec<Run>,
+    /// Index of each wanted row among all rows.
+    pub(crate) wanted_index: Vec<usize>,
+}
+
+/// What a linear's input passes through: the member's coordinates, its transform, the rows after it, and
+/// their int8 codes.
+#[derive(Debug)]
+pub(crate) struct TransformedInput {
+    pub(crate) coordinates: Vec<f32>,
+    pub(crate) transform: Vec<f32>,
+    pub(crate) rows: Vec<f32>,
+    pub(crate) codes: Activations,
+}
+
+impl Plan {
+    /// Bytes of a workspace of this plan, its dominant buffers counted exactly.
+    pub fn workspace_bytes(&self, config: &ModelConfig, block: usize) -> usize {
+        let widest = config.d_model.max(config.d_query()).max(config.d_ff);
+        let row = 3 * config.d_model
+            + 2 * config.d_query()
+            + 2 * config.d_kv()
+            + 2 * config.d_ff
+            + widest;
+        4 * self.rows * row
+            + self.rows * widest / GROUP * size_of::<ActivationGroup>()
+            + 4 * (widest + block::matrix_len(widest, block))
+            + 4 * self.positions * (config.head_dim + 1)
+    }
+}
+
+impl Workspace {
+    /// Allocates the buffers of `plan`.
+    pub fn new(model: &Model, plan: Plan) -> Self {
+        let c = model.config();
+        let widest = c.d_model.max(c.d_query()).max(c.d_ff);
+        let n = plan.rows;
+        Self {
+            plan,
+            rope: RopeTable::new(c, plan.positions),
+            x: vec![0.0; n * c.d_model],
+            h: vec![0.0; n * c.d_model],
+            q: vec![0.0; n * c.d_query()],
+            k: vec![0.0; n * c.d_kv()],
+            v: vec![0.0; n * c.d_kv()],
+            attended: vec![0.0; n * c.d_query().max(c.d_model)],
+            gate: vec![0.0; n * c.d_ff],
+            up: vec![0.0; n * c.d_ff],
+            scores: vec![0.0; plan.positions],
+            input: TransformedInput {
+                coordinates: vec![0.0; widest],
+                transform: vec![0.0; block::matrix_len(widest, model.layout().block())],
+                rows: vec![0.0; n * widest],
+                codes: Activations::with_capacity(n, widest),
+            },
+            all: Vec::with_capacity(n),
+            all_runs: Vec::with_capacity(plan.sequences),
+            wanted: Vec::with_capacity(n),
+            wanted_runs: Vec::with_capacity(plan.sequences),
+            wanted_index: Vec::with_capacity(n),
+        }
+    }
+
+    /// What it was planned for.
+    pub fn plan(&self) -> Plan {
+        self.plan
+    }
+}
