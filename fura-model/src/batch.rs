@@ -50,6 +50,14 @@ impl Batch {
         self.sequences.push(Sequence { start, len: tokens.len(), member, past, base });
     }
 
+    /// Appends tokens to the sequence pushed last.
+    pub fn extend_last(&mut self, tokens: &[u32]) {
+        if let Some(last) = self.sequences.last_mut() {
+            last.len += tokens.len();
+            self.tokens.extend_from_slice(tokens);
+        }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.tokens.len()

@@ -1,3 +1,4 @@
 //! Llama-family forward pass over memory-mapped INT4 weights.
 
 pub mod gguf;
+pub mod tokenizer;

@@ -33,7 +33,7 @@ impl Field<'_> {
 }
 
 /// At most 80 characters of `text`, with control characters escaped, so that messages stay one line.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out: String = text.chars().take(80).flat_map(char::escape_debug).collect();
     if text.chars().nth(80).is_some() {
         out.push_str("...");

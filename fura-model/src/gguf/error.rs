@@ -37,7 +37,9 @@ pub enum GgufError {
         found: String,
     },
     /// The version reads as if the file were written on a big-endian machine.
-    #[error("{at}: big-endian file (version {version} byte-swapped); use the little-endian conversion of this model")]
+    #[error(
+        "{at}: big-endian file (version {version} byte-swapped); use the little-endian conversion of this model"
+    )]
     BigEndian {
         /// Where.
         at: Box<Location>,
@@ -53,7 +55,9 @@ pub enum GgufError {
         version: u32,
     },
     /// The file ends inside a header, metadata or tensor record.
-    #[error("{at}: needs {need} bytes but the file has only {left} more; the file is truncated or damaged, download it again")]
+    #[error(
+        "{at}: needs {need} bytes but the file has only {left} more; the file is truncated or damaged, download it again"
+    )]
     Truncated {
         /// Where.
         at: Box<Location>,
@@ -63,7 +67,9 @@ pub enum GgufError {
         left: usize,
     },
     /// A count of records or array elements that the rest of the file cannot hold.
-    #[error("{at}: count {count} cannot fit in the {left} bytes left; the file is truncated or damaged, download it again")]
+    #[error(
+        "{at}: count {count} cannot fit in the {left} bytes left; the file is truncated or damaged, download it again"
+    )]
     Count {
         /// Where.
         at: Box<Location>,
@@ -83,7 +89,9 @@ pub enum GgufError {
         limit: u64,
     },
     /// A metadata key of zero length or longer than 65535 bytes.
-    #[error("{at}: key of {len} bytes, expected 1 to 65535; the file is damaged, download or convert it again")]
+    #[error(
+        "{at}: key of {len} bytes, expected 1 to 65535; the file is damaged, download or convert it again"
+    )]
     KeyLength {
         /// Where.
         at: Box<Location>,
@@ -91,7 +99,9 @@ pub enum GgufError {
         len: usize,
     },
     /// A tensor name of zero length or longer than 64 bytes.
-    #[error("{at}: tensor name of {len} bytes, expected 1 to 64; the file is damaged, download or convert it again")]
+    #[error(
+        "{at}: tensor name of {len} bytes, expected 1 to 64; the file is damaged, download or convert it again"
+    )]
     NameLength {
         /// Where.
         at: Box<Location>,
@@ -113,7 +123,9 @@ pub enum GgufError {
         first: usize,
     },
     /// The same tensor name twice.
-    #[error("{at}: duplicate tensor name, first at byte {first}; convert the model again with a current converter")]
+    #[error(
+        "{at}: duplicate tensor name, first at byte {first}; convert the model again with a current converter"
+    )]
     DuplicateTensor {
         /// Where.
         at: Box<Location>,
@@ -121,7 +133,9 @@ pub enum GgufError {
         first: usize,
     },
     /// A metadata value type that the format does not define.
-    #[error("{at}: value type {code}, expected 0 to 12; the file is damaged or of a newer format, convert it again")]
+    #[error(
+        "{at}: value type {code}, expected 0 to 12; the file is damaged or of a newer format, convert it again"
+    )]
     ValueType {
         /// Where.
         at: Box<Location>,
@@ -129,7 +143,9 @@ pub enum GgufError {
         code: u32,
     },
     /// An array of arrays.
-    #[error("{at}: array of arrays, expected an array of scalars or strings; convert the model again without this key")]
+    #[error(
+        "{at}: array of arrays, expected an array of scalars or strings; convert the model again without this key"
+    )]
     NestedArray {
         /// Where.
         at: Box<Location>,
@@ -159,7 +175,9 @@ pub enum GgufError {
         count: u32,
     },
     /// A tensor dimension of zero.
-    #[error("{at}: dimension {index} is 0, expected at least 1; the file is damaged, download or convert it again")]
+    #[error(
+        "{at}: dimension {index} is 0, expected at least 1; the file is damaged, download or convert it again"
+    )]
     ZeroDimension {
         /// Where.
         at: Box<Location>,
@@ -175,7 +193,9 @@ pub enum GgufError {
         dims: Vec<u64>,
     },
     /// A tensor type that this crate does not know.
-    #[error("{at}: tensor type {code} is not supported; use a Q4_0, Q4_1, Q8_0, F16, BF16 or K-quant conversion of this model")]
+    #[error(
+        "{at}: tensor type {code} is not supported; use a Q4_0, Q4_1, Q8_0, F16, BF16 or K-quant conversion of this model"
+    )]
     TensorKind {
         /// Where.
         at: Box<Location>,
@@ -183,7 +203,9 @@ pub enum GgufError {
         code: u32,
     },
     /// Rows that do not consist of whole quantization blocks.
-    #[error("{at}: rows of {row} elements, expected a multiple of the {kind} block of {block}; convert the model again to another type")]
+    #[error(
+        "{at}: rows of {row} elements, expected a multiple of the {kind} block of {block}; convert the model again to another type"
+    )]
     PartialBlock {
         /// Where.
         at: Box<Location>,
@@ -195,7 +217,9 @@ pub enum GgufError {
         block: usize,
     },
     /// A tensor offset that is not a multiple of the alignment.
-    #[error("{at}: data offset {found}, expected a multiple of the alignment {alignment}; convert the model again")]
+    #[error(
+        "{at}: data offset {found}, expected a multiple of the alignment {alignment}; convert the model again"
+    )]
     Misaligned {
         /// Where.
         at: Box<Location>,
@@ -205,7 +229,9 @@ pub enum GgufError {
         alignment: usize,
     },
     /// Tensor data beyond the end of the file.
-    #[error("{at}: data ends at byte {end} but the file has {len} bytes; the file is truncated or one part of several, download it again or join its parts")]
+    #[error(
+        "{at}: data ends at byte {end} but the file has {len} bytes; the file is truncated or one part of several, download it again or join its parts"
+    )]
     PastEnd {
         /// Where.
         at: Box<Location>,
@@ -215,7 +241,9 @@ pub enum GgufError {
         len: usize,
     },
     /// Two tensors that share bytes.
-    #[error("{at}: data overlaps that of tensor '{other}'; the file is damaged, download or convert it again")]
+    #[error(
+        "{at}: data overlaps that of tensor '{other}'; the file is damaged, download or convert it again"
+    )]
     Overlap {
         /// Where.
         at: Box<Location>,
@@ -223,7 +251,9 @@ pub enum GgufError {
         other: String,
     },
     /// A second GGUF header after the data of the first.
-    #[error("{at}: another GGUF file follows; shards must not be concatenated, keep them as separate files or merge them with a GGUF merge tool")]
+    #[error(
+        "{at}: another GGUF file follows; shards must not be concatenated, keep them as separate files or merge them with a GGUF merge tool"
+    )]
     Joined {
         /// Where.
         at: Box<Location>,
@@ -239,7 +269,9 @@ pub enum GgufError {
         expected: &'static str,
     },
     /// A metadata value of another type than the caller needs.
-    #[error("{at}: value must be {expected}, found {found}; convert the model again with a current converter")]
+    #[error(
+        "{at}: value must be {expected}, found {found}; convert the model again with a current converter"
+    )]
     WrongType {
         /// Where.
         at: Box<Location>,
@@ -257,7 +289,9 @@ pub enum GgufError {
         name: String,
     },
     /// A block scale or an element that is infinite or not a number.
-    #[error("{at}: block {block} holds a scale or value that is not finite; the weights are damaged, download or quantize them again")]
+    #[error(
+        "{at}: block {block} holds a scale or value that is not finite; the weights are damaged, download or quantize them again"
+    )]
     NonFinite {
         /// Where: the offset is that of the offending number.
         at: Box<Location>,
@@ -265,7 +299,9 @@ pub enum GgufError {
         block: usize,
     },
     /// Tensor data given to a writer that does not have the size of its shape.
-    #[error("tensor '{name}': {found} bytes of data, expected {expected} for its shape and type; pass the whole tensor")]
+    #[error(
+        "tensor '{name}': {found} bytes of data, expected {expected} for its shape and type; pass the whole tensor"
+    )]
     DataLength {
         /// The tensor.
         name: String,

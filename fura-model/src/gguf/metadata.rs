@@ -150,11 +150,7 @@ impl<'a> Gguf<'a> {
     }
 
     fn require<T>(&self, key: &str, expected: &'static str, value: Option<T>) -> Result<T, GgufError> {
-        value.ok_or_else(|| GgufError::MissingKey {
-            file: self.file.clone(),
-            key: key.to_owned(),
-            expected,
-        })
+        value.ok_or_else(|| GgufError::MissingKey { file: self.file.clone(), key: key.to_owned(), expected })
     }
 
     fn typed<T>(
@@ -166,11 +162,9 @@ impl<'a> Gguf<'a> {
         let Some(entry) = self.entry(key) else { return Ok(None) };
         match pick(entry.value) {
             Some(value) => Ok(Some(value)),
-            None => Err(GgufError::WrongType {
-                at: self.location(key),
-                expected,
-                found: entry.value.type_name(),
-            }),
+            None => {
+                Err(GgufError::WrongType { at: self.location(key), expected, found: entry.value.type_name() })
+            }
         }
     }
 

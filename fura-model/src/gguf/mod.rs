@@ -44,6 +44,7 @@ pub use tensor::{TensorInfo, TensorKind};
 pub use value::{Array, Strings, Value, ValueKind};
 pub use writer::GgufWriter;
 
+pub(crate) use cursor::printable;
 use metadata::Entry;
 
 /// The alignment of tensor data when the file has no `general.alignment`, in bytes.

@@ -198,8 +198,8 @@ fn record<'a>(cursor: &mut Cursor<'a, '_>, index: u64, alignment: usize) -> Resu
     }
     let at = cursor.pos();
     let code = cursor.u32()?;
-    let kind = TensorKind::from_code(code)
-        .ok_or_else(|| GgufError::TensorKind { at: cursor.at(at), code })?;
+    let kind =
+        TensorKind::from_code(code).ok_or_else(|| GgufError::TensorKind { at: cursor.at(at), code })?;
     let Some((dims, bytes)) = size(&raw_dims, kind) else {
         return Err(GgufError::ShapeOverflow { at: cursor.at(dims_at), dims: raw_dims });
     };

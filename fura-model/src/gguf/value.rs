@@ -214,10 +214,7 @@ impl<'a> Array<'a> {
     }
 
     /// The 4-byte elements; `None` unless the elements are of `kind`, which must be a 4-byte kind.
-    pub(super) fn words(
-        &self,
-        kind: ValueKind,
-    ) -> Option<impl ExactSizeIterator<Item = [u8; 4]> + use<'a>> {
+    pub(super) fn words(&self, kind: ValueKind) -> Option<impl ExactSizeIterator<Item = [u8; 4]> + use<'a>> {
         (self.kind == kind).then(|| self.bytes.as_chunks::<4>().0.iter().copied())
     }
 }

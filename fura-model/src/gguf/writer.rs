@@ -29,11 +29,9 @@ impl Tensor {
     /// A shape that overflows is left for the reader to refuse.
     fn check_length(&self) -> Result<(), GgufError> {
         match self.kind.storage_bytes(&self.dims) {
-            Some(expected) if expected != self.data.len() => Err(GgufError::DataLength {
-                name: self.name.clone(),
-                expected,
-                found: self.data.len(),
-            }),
+            Some(expected) if expected != self.data.len() => {
+                Err(GgufError::DataLength { name: self.name.clone(), expected, found: self.data.len() })
+            }
             _ => Ok(()),
         }
     }

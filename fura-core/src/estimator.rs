@@ -1,0 +1,323 @@
+//! Antithetic evolution strategies as an ask/tell loop.
+//!
+//! Generation `t` perturbs the coordinates `c` with `pairs` Gaussian vectors `e_i`
+//! ([`noise`](crate::noise)), each with both signs: members `(i, +)` and `(i, -)` are
+//! `clamp(c + (sign sigma) e_i)`. Every member answers the same tasks; the caller **maximises**
+//! reward. [`Estimator::tell`] then moves
+//!
+//! `m <- momentum m + (1 / N) sum_i (z_i+ - z_i-) e_i`,
+//! `c <- clamp((1 - decay) c + alpha_t m)`,
+//!
+//! where `z` are the shaped rewards and `N` is the configured number of pairs. A dropped pair
+//! contributes zero to the sum and still counts in `N`: a generation with faults takes a smaller
+//! step, never a wilder one. The factor `1 / (2 sigma)` of a textbook gradient is part of `alpha`.
+//!
+//! Sums over pairs run in `f64` in pair order, one rounding to `f32` per coordinate and generation,
+//! so the coordinates are a function of configuration, layout and rewards: that is what makes
+//! a [run log](crate::runlog) sufficient. The base weights are never touched, so nothing has to
+//! be restored between members.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+pub use config::{EsConfig, MAX_PAIRS, Schedule, Shaping};
+
+mod config;
+mod shaping;
+
+use crate::layout::Layout;
+use crate::noise::Noise;
+use shaping::Shaper;
+
+/// Coordinates updated per pass: one chunk of noise and of sums stays in the first-level cache.
+const CHUNK: usize = 1024;
+
+/// Why an estimator refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EstimatorError {
+    /// A setting is out of range.
+    #[error("estimator settings: {field} is {found}, expected {expected}")]
+    Config {
+        /// The setting.
+        field: &'static str,
+        /// Its value.
+        found: f64,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// Not one reward per member.
+    #[error(
+        "estimator: generation {generation} got {found} rewards, expected {expected}, one per member in order"
+    )]
+    RewardCount {
+        /// The generation.
+        generation: u32,
+        /// Rewards given.
+        found: usize,
+        /// Members asked for.
+        expected: usize,
+    },
+    /// The generation counter is exhausted.
+    #[error("estimator: generation {} is the last one; start a new run", u32::MAX)]
+    Exhausted,
+}
+
+/// Sign of a perturbation within its antithetic pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sign {
+    /// `c + sigma e`.
+    Plus,
+    /// `c - sigma e`.
+    Minus,
+}
+
+/// One member of a generation's population.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Member {
+    /// Index of the antithetic pair.
+    pub pair: u32,
+    /// Which twin.
+    pub sign: Sign,
+}
+
+/// A generation waiting for its rewards.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Generation {
+    /// Index, from 0.
+    pub index: u32,
+    /// Antithetic pairs.
+    pub pairs: u32,
+    /// Standard deviation of the perturbation.
+    pub sigma: f32,
+}
+
+impl Generation {
+    /// The members, in the order [`Estimator::tell`] wants their rewards:
+    /// `(0, +), (0, -), (1, +), ...`.
+    pub fn members(self) -> impl Iterator<Item = Member> + Clone {
+        (0..self.pairs).flat_map(|pair| [Sign::Plus, Sign::Minus].map(|sign| Member { pair, sign }))
+    }
+
+    /// Number of members, `2 * pairs`.
+    pub fn len(self) -> usize {
+        2 * self.pairs as usize
+    }
+
+    /// Never true: a generation has at least one pair.
+    pub fn is_empty(self) -> bool {
+        self.pairs == 0
+    }
+}
+
+/// What a generation taught.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GenerationReport {
+    /// The generation just told.
+    pub generation: u32,
+    /// Mean reward of the surviving members; NaN if none survived.
+    pub mean: f64,
+    /// Best reward of the surviving members; NaN if none survived.
+    pub best: f64,
+    /// Population standard deviation of the surviving rewards; NaN if none survived.
+    pub spread: f64,
+    /// The spread was below the floor, or nobody survived: nothing was changed.
+    pub flat: bool,
+    /// Pairs left out because a twin's reward was NaN, infinite or beyond 1e100.
+    pub dropped_pairs: u32,
+    /// Root mean square of the coordinates after the update.
+    pub coordinate_rms: f64,
+    /// Root mean square of the change.
+    pub update_rms: f64,
+}
+
+/// The state of a run: coordinates and what is needed to improve them.
+///
+/// ```
+/// use fura_core::estimator::{EsConfig, Estimator};
+/// use fura_core::layout::{Layout, Linear};
+/// let layout = Layout::new(4, [Linear::new("w", 8, 8)])?;
+/// let mut estimator = Estimator::new(EsConfig { pairs: 2, ..EsConfig::default() }, &layout)?;
+/// let mut c = [0.0; 8];
+/// let mut rewards = Vec::new();
+/// for member in estimator.ask().members() {
+///     estimator.member_coordinates(member, 0..8, &mut c);
+///     rewards.push(f64::from(c[0])); // prefers a larger first coordinate
+/// }
+/// let report = estimator.tell(&rewards)?;
+/// assert!(estimator.coordinates()[0] > 0.0 && !report.flat);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Estimator {
+    config: EsConfig,
+    noise: Noise,
+    generation: u32,
+    coordinates: Vec<f32>,
+    /// Empty without momentum.
+    momentum: Vec<f64>,
+    /// Sum of the averaged iterates; empty without averaging.
+    sum: Vec<f64>,
+    averaged: u32,
+    shaper: Shaper,
+    /// Scratch of `tell`.
+    perturbation: Vec<f32>,
+    step: Vec<f64>,
+}
+
+impl Estimator {
+    /// Starts at the base model: all coordinates zero.
+    ///
+    /// Everything a run needs is allocated here; [`ask`](Self::ask),
+    /// [`member_coordinates`](Self::member_coordinates) and [`tell`](Self::tell) allocate
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`EstimatorError::Config`] for a setting out of range.
+    pub fn new(config: EsConfig, layout: &Layout) -> Result<Self, EstimatorError> {
+        config.validate()?;
+        let n = layout.coordinates();
+        let only_if = |needed: bool| vec![0.0; if needed { n } else { 0 }];
+        Ok(Self {
+            noise: Noise::new(config.seed),
+            generation: 0,
+            coordinates: vec![0.0; n],
+            momentum: only_if(config.momentum > 0.0),
+            sum: only_if(config.average_from.is_some()),
+            averaged: 0,
+            shaper: Shaper::new(config.pairs),
+            perturbation: vec![0.0; CHUNK.min(n)],
+            step: vec![0.0; CHUNK.min(n)],
+            config,
+        })
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &EsConfig {
+        &self.config
+    }
+
+    /// The generation to evaluate now. Asking again gives the same one until it is told.
+    pub fn ask(&self) -> Generation {
+        Generation { index: self.generation, pairs: self.config.pairs, sigma: self.config.sigma }
+    }
+
+    /// The current coordinates, in flat layout order.
+    pub fn coordinates(&self) -> &[f32] {
+        &self.coordinates
+    }
+
+    /// Writes a member's coordinates in `range` of the flat vector to `out`, e.g. one linear's
+    /// with [`Layout::range`]. Allocates nothing and may be called from many threads.
+    ///
+    /// # Panics
+    /// If `range` leaves the layout, `out` has another length, or the pair is not of this
+    /// generation.
+    pub fn member_coordinates(&self, member: Member, range: Range<usize>, out: &mut [f32]) {
+        assert!(member.pair < self.config.pairs, "member of another population");
+        let centre = &self.coordinates[range.clone()];
+        self.noise.fill(self.generation, member.pair, range, out);
+        let sigma = match member.sign {
+            Sign::Plus => self.config.sigma,
+            Sign::Minus => -self.config.sigma,
+        };
+        let bound = self.config.bound;
+        for (x, &c) in out.iter_mut().zip(centre) {
+            *x = (c + sigma * *x).clamp(-bound, bound);
+        }
+    }
+
+    /// Takes one reward per member, in the order of [`Generation::members`], and moves to the
+    /// next generation.
+    ///
+    /// A NaN or infinite reward is an abstention or a fault and drops both twins of its pair.
+    /// A flat generation changes neither coordinates nor momentum, and is not decayed.
+    ///
+    /// # Errors
+    /// A wrong number of rewards, or generation `u32::MAX`; nothing is changed then.
+    pub fn tell(&mut self, rewards: &[f64]) -> Result<GenerationReport, EstimatorError> {
+        let generation = self.generation;
+        let expected = self.ask().len();
+        if rewards.len() != expected {
+            return Err(EstimatorError::RewardCount { generation, found: rewards.len(), expected });
+        }
+        let next = generation.checked_add(1).ok_or(EstimatorError::Exhausted)?;
+        let summary = self.shaper.shape(&self.config, rewards);
+        let change = match summary.flat {
+            true => 0.0,
+            false => self.update(),
+        };
+        if self.config.average_from.is_some_and(|from| generation >= from) {
+            for (sum, &c) in self.sum.iter_mut().zip(&self.coordinates) {
+                *sum += f64::from(c);
+            }
+            self.averaged += 1;
+        }
+        self.generation = next;
+        let n = self.coordinates.len() as f64;
+        let square = |&c: &f32| f64::from(c) * f64::from(c);
+        Ok(GenerationReport {
+            generation,
+            mean: summary.mean,
+            best: summary.best,
+            spread: summary.spread,
+            flat: summary.flat,
+            dropped_pairs: summary.dropped_pairs,
+            coordinate_rms: (self.coordinates.iter().map(square).sum::<f64>() / n).sqrt(),
+            update_rms: (change / n).sqrt(),
+        })
+    }
+
+    /// Applies the shaped weights; returns the squared norm of the change.
+    fn update(&mut self) -> f64 {
+        let config = &self.config;
+        let alpha = config.alpha_at(self.generation);
+        let keep = 1.0 - f64::from(config.decay);
+        let momentum = f64::from(config.momentum);
+        let scale = 1.0 / f64::from(config.pairs);
+        let mut change = 0.0;
+        for (chunk, coordinates) in self.coordinates.chunks_mut(CHUNK).enumerate() {
+            let len = coordinates.len();
+            let start = chunk * CHUNK;
+            let perturbation = &mut self.perturbation[..len];
+            let step = &mut self.step[..len];
+            step.fill(0.0);
+            for (pair, &weight) in (0..).zip(self.shaper.weights()) {
+                if weight == 0.0 {
+                    continue;
+                }
+                let range = start..start + len;
+                self.noise.fill(self.generation, pair, range, perturbation);
+                for (sum, &e) in step.iter_mut().zip(perturbation.iter()) {
+                    *sum += weight * f64::from(e);
+                }
+            }
+            step.iter_mut().for_each(|sum| *sum *= scale);
+            if momentum > 0.0 {
+                for (m, g) in self.momentum[start..start + len].iter_mut().zip(step.iter_mut()) {
+                    *m = momentum * *m + *g;
+                    *g = *m;
+                }
+            }
+            for (c, &g) in coordinates.iter_mut().zip(step.iter()) {
+                let old = f64::from(*c);
+                let new = (keep * old + alpha * g) as f32;
+                *c = new.clamp(-config.bound, config.bound);
+                let moved = f64::from(*c) - old;
+                change += moved * moved;
+            }
+        }
+        change
+    }
+
+    /// The coordinates to keep: the mean of the averaged iterates if averaging has begun, else
+    /// the current ones.
+    pub fn final_coordinates(&self) -> Vec<f32> {
+        if self.averaged == 0 {
+            return self.coordinates.clone();
+        }
+        let count = f64::from(self.averaged);
+        self.sum.iter().map(|sum| (sum / count) as f32).collect()
+    }
+}

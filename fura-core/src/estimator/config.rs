@@ -1,0 +1,223 @@
+//! Settings of the evolution-strategies estimator.
+
+use serde::{Deserialize, Serialize};
+
+use super::EstimatorError;
+
+/// Most pairs a generation may have (2^20).
+pub const MAX_PAIRS: u32 = 1 << 20;
+
+/// How the step size `alpha` changes over generations `t = 0, 1, ...`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Schedule {
+    /// `alpha` throughout.
+    #[default]
+    Constant,
+    /// Falls linearly from `alpha` at `t = 0` to `fraction * alpha` at `t = generations`, and
+    /// stays there.
+    Linear {
+        /// Final fraction of `alpha`, in `[0, 1]`.
+        fraction: f32,
+        /// Generations the decay takes, at least 1.
+        generations: u32,
+    },
+    /// `alpha / (1 + t / tau)`.
+    InverseTime {
+        /// Generations after which `alpha` has halved, above 0.
+        tau: f32,
+    },
+}
+
+/// How rewards become the weights of the update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Shaping {
+    /// `(r - mean) / std` over the surviving members, population standard deviation.
+    #[default]
+    ZScore,
+    /// Rank among the surviving members, equal rewards sharing their mean rank, scaled to
+    /// `[-1/2, 1/2]`.
+    CentredRanks,
+    /// `+1` for the better twin of a pair and `-1` for the other; 0 for equal twins.
+    PairSign,
+    /// The reward as it is.
+    None,
+}
+
+/// Settings of an [`Estimator`](super::Estimator); part of a run's identity.
+///
+/// Start from [`EsConfig::default`]. `sigma` is relative: a coordinate of 0.05 scales one
+/// singular value by 5 %. As a rule of thumb from published runs, choose `sigma` so that the
+/// first generations' spread of rewards is 0.04 to 0.055 with 64 pass/fail tasks, and hold
+/// `alpha / sqrt(pairs)` fixed when changing `pairs`.
+///
+/// ```
+/// use fura_core::estimator::{EsConfig, Schedule};
+/// let config = EsConfig {
+///     seed: 1,
+///     schedule: Schedule::Linear { fraction: 0.25, generations: 50 },
+///     ..EsConfig::default()
+/// };
+/// config.validate()?;
+/// assert_eq!(config.alpha_at(50), 0.25 * config.alpha_at(0));
+/// # Ok::<(), fura_core::estimator::EstimatorError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EsConfig {
+    /// Seed of all perturbations.
+    pub seed: u64,
+    /// Antithetic pairs per generation; a generation evaluates twice as many members.
+    pub pairs: u32,
+    /// Standard deviation of the perturbation, in relative coordinates. Default 0.05.
+    pub sigma: f32,
+    /// Step size of the update. Default 0.02.
+    pub alpha: f32,
+    /// Change of `alpha` over generations.
+    pub schedule: Schedule,
+    /// How rewards are shaped.
+    pub shaping: Shaping,
+    /// A generation whose rewards have a population standard deviation below this is flat and
+    /// changes nothing. Guards z-scores against blowing rounding noise up. Default 1e-6.
+    pub spread_floor: f64,
+    /// Anchored weight decay: each update first multiplies the coordinates by `1 - decay`,
+    /// pulling towards the base model. In `[0, 1)`; default 0.
+    pub decay: f32,
+    /// Heavy-ball momentum in `[0, 1)`; default 0.
+    pub momentum: f32,
+    /// Coordinates and members' coordinates are clamped to `[-bound, bound]`; in `(0, 1)`, so
+    /// that `1 + c` stays positive and no singular value vanishes. Default 0.9.
+    pub bound: f32,
+    /// If set, the final coordinates are the mean of the coordinates after this and every later
+    /// generation (counted from 0).
+    pub average_from: Option<u32>,
+}
+
+impl Default for EsConfig {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            pairs: 16,
+            sigma: 0.05,
+            alpha: 0.02,
+            schedule: Schedule::Constant,
+            shaping: Shaping::ZScore,
+            spread_floor: 1e-6,
+            decay: 0.0,
+            momentum: 0.0,
+            bound: 0.9,
+            average_from: None,
+        }
+    }
+}
+
+impl EsConfig {
+    /// Checks every field's range.
+    ///
+    /// # Errors
+    /// [`EstimatorError::Config`] naming the first field out of range.
+    pub fn validate(&self) -> Result<(), EstimatorError> {
+        let check = |ok: bool, field, found: f64, expected| match ok {
+            true => Ok(()),
+            false => Err(EstimatorError::Config { field, found, expected }),
+        };
+        let real = |field, found: f32, ok: fn(f32) -> bool, expected| {
+            check(found.is_finite() && ok(found), field, found.into(), expected)
+        };
+        let pairs = (1..=MAX_PAIRS).contains(&self.pairs);
+        check(pairs, "pairs", self.pairs.into(), "1 to 1048576")?;
+        real("sigma", self.sigma, |x| x > 0.0, "a finite number above 0")?;
+        real("alpha", self.alpha, |x| x > 0.0, "a finite number above 0")?;
+        real("decay", self.decay, |x| (0.0..1.0).contains(&x), "at least 0, below 1")?;
+        real("momentum", self.momentum, |x| (0.0..1.0).contains(&x), "at least 0, below 1")?;
+        real("bound", self.bound, |x| x > 0.0 && x < 1.0, "above 0, below 1")?;
+        let floor = self.spread_floor;
+        let ok = floor.is_finite() && floor >= 0.0;
+        check(ok, "spread_floor", floor, "a finite number, at least 0")?;
+        match self.schedule {
+            Schedule::Constant => Ok(()),
+            Schedule::Linear { fraction, generations } => {
+                let ok = |x| (0.0..=1.0).contains(&x);
+                real("schedule.linear.fraction", fraction, ok, "0 to 1")?;
+                let field = "schedule.linear.generations";
+                check(generations > 0, field, generations.into(), "at least 1")
+            }
+            Schedule::InverseTime { tau } => real("schedule.inverse_time.tau", tau, |x| x > 0.0, "above 0"),
+        }
+    }
+
+    /// The step size in generation `t`.
+    pub fn alpha_at(&self, t: u32) -> f64 {
+        let alpha = f64::from(self.alpha);
+        match self.schedule {
+            Schedule::Constant => alpha,
+            Schedule::Linear { fraction, generations } => {
+                let done = f64::from(t.min(generations)) / f64::from(generations);
+                alpha * ((1.0 - done) + done * f64::from(fraction))
+            }
+            Schedule::InverseTime { tau } => alpha / (1.0 + f64::from(t) / f64::from(tau)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_have_their_end_points() {
+        let with = |schedule| EsConfig { alpha: 0.5, schedule, ..EsConfig::default() };
+        let linear = with(Schedule::Linear { fraction: 0.25, generations: 4 });
+        let alphas = [0, 2, 4, 9].map(|t| linear.alpha_at(t));
+        assert_eq!(alphas, [0.5, 0.3125, 0.125, 0.125]);
+        let inverse = with(Schedule::InverseTime { tau: 10.0 });
+        assert_eq!([0, 10, 30].map(|t| inverse.alpha_at(t)), [0.5, 0.25, 0.125]);
+        assert_eq!(with(Schedule::Constant).alpha_at(u32::MAX), 0.5);
+    }
+
+    #[test]
+    fn every_field_out_of_range_is_named() {
+        type Change = fn(&mut EsConfig);
+        let set: [(&str, Change); 11] = [
+            ("pairs", |c| c.pairs = 0),
+            ("pairs", |c| c.pairs = u32::MAX),
+            ("sigma", |c| c.sigma = 0.0),
+            ("sigma", |c| c.sigma = f32::NAN),
+            ("alpha", |c| c.alpha = f32::INFINITY),
+            ("decay", |c| c.decay = 1.0),
+            ("momentum", |c| c.momentum = -0.1),
+            ("bound", |c| c.bound = 1.0),
+            ("spread_floor", |c| c.spread_floor = f64::NAN),
+            ("schedule.linear.generations", |c| {
+                c.schedule = Schedule::Linear { fraction: 0.5, generations: 0 }
+            }),
+            ("schedule.inverse_time.tau", |c| c.schedule = Schedule::InverseTime { tau: 0.0 }),
+        ];
+        for (name, change) in set {
+            let mut config = EsConfig::default();
+            change(&mut config);
+            match config.validate() {
+                Err(EstimatorError::Config { field, .. }) => assert_eq!(field, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        assert_eq!(EsConfig::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn json_omits_nothing_and_refuses_unknown_fields() {
+        let config = EsConfig {
+            spread_floor: 0.1 + 0.2,
+            sigma: 0.1,
+            schedule: Schedule::InverseTime { tau: 3.3 },
+            average_from: Some(2),
+            ..EsConfig::default()
+        };
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<EsConfig>(&text).unwrap(), config);
+        assert!(serde_json::from_str::<EsConfig>(r#"{"sigme":0.1}"#).is_err());
+    }
+}

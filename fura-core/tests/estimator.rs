@@ -1,0 +1,212 @@
+//! Properties of the estimator.
+
+use fura_core::estimator::{EsConfig, Estimator, EstimatorError, Member, Shaping, Sign};
+use fura_core::layout::{Layout, Linear};
+use fura_core::noise::Noise;
+use proptest::prelude::*;
+
+/// Two linears, 1500 coordinates: more than one chunk, and a boundary inside one.
+fn layout() -> Layout {
+    Layout::new(32, [Linear::new("a", 8, 700), Linear::new("b", 8, 800)]).unwrap()
+}
+
+fn estimator(config: EsConfig) -> Estimator {
+    Estimator::new(config, &layout()).unwrap()
+}
+
+fn run(config: EsConfig, generations: usize, reward: impl Fn(&[f32]) -> f64) -> Estimator {
+    let mut es = estimator(config);
+    let mut c = vec![0.0; 1500];
+    for _ in 0..generations {
+        let rewards: Vec<f64> = (es.ask().members())
+            .map(|member| {
+                es.member_coordinates(member, 0..1500, &mut c);
+                reward(&c)
+            })
+            .collect();
+        es.tell(&rewards).unwrap();
+    }
+    es
+}
+
+/// Distance to a point, with a sharp scale per coordinate.
+fn quadratic(c: &[f32]) -> f64 {
+    let off = |(i, &x): (usize, &f32)| (f64::from(x) - 0.1 * f64::from(i as u32 % 3)).powi(2);
+    -c.iter().enumerate().map(off).sum::<f64>()
+}
+
+proptest! {
+    #[test]
+    fn the_update_is_the_documented_formula(
+        seed: u64, rewards in prop::collection::vec(-1.0f64..1.0, 6), decay in 0f32..0.5,
+    ) {
+        let config = EsConfig { seed, pairs: 3, decay, shaping: Shaping::None, ..EsConfig::default() };
+        let mut es = estimator(config.clone());
+        let mut expected = vec![0.0f32; 1500];
+        for t in 0..2 {
+            es.tell(&rewards).unwrap();
+            let noise = [0, 1, 2].map(|pair| {
+                let mut e = vec![0.0; 1500];
+                Noise::new(seed).fill(t, pair, 0..1500, &mut e);
+                e
+            });
+            for (j, c) in expected.iter_mut().enumerate() {
+                let sum: f64 =
+                    (0..3).map(|i| (rewards[2 * i] - rewards[2 * i + 1]) * f64::from(noise[i][j])).sum();
+                let step = f64::from(config.alpha) * (sum * (1.0 / 3.0));
+                *c = ((1.0 - f64::from(decay)) * f64::from(*c) + step) as f32;
+            }
+            prop_assert_eq!(es.coordinates(), &expected[..]);
+        }
+    }
+
+    #[test]
+    fn twins_mirror_each_other_and_ranges_are_slices(
+        seed: u64, pair in 0u32..4, start in 0usize..1500, len in 0usize..1500,
+    ) {
+        let es = estimator(EsConfig { seed, pairs: 4, ..EsConfig::default() });
+        let end = (start + len).min(1500);
+        let member = |sign, range: std::ops::Range<usize>| {
+            let mut out = vec![0.0; range.len()];
+            es.member_coordinates(Member { pair, sign }, range, &mut out);
+            out
+        };
+        let plus = member(Sign::Plus, 0..1500);
+        let minus: Vec<f32> = member(Sign::Minus, 0..1500).iter().map(|x| -x).collect();
+        prop_assert_eq!(&plus, &minus); // about zero, the initial centre
+        prop_assert_eq!(&member(Sign::Plus, start..end)[..], &plus[start..end]);
+    }
+
+    #[test]
+    fn bounds_hold_under_any_finite_rewards(
+        rewards in prop::collection::vec(-1e90f64..1e90, 4), alpha in 1e-3f32..1e30, bound in 0.01f32..0.99,
+    ) {
+        let config = EsConfig { pairs: 2, alpha, bound, sigma: 10.0, shaping: Shaping::None, momentum: 0.5, ..EsConfig::default() };
+        let mut es = estimator(config);
+        let mut out = vec![0.0; 1500];
+        for _ in 0..3 {
+            es.tell(&rewards).unwrap();
+            es.member_coordinates(Member { pair: 1, sign: Sign::Minus }, 0..1500, &mut out);
+            prop_assert!(es.coordinates().iter().chain(&out).all(|c| c.abs() <= bound));
+        }
+    }
+
+    /// z-scores do not see the unit of reward; powers of two make that exact.
+    #[test]
+    fn z_scores_ignore_scale(rewards in prop::collection::vec(0.0f64..1.0, 8), exponent in -6i32..20) {
+        let config = EsConfig { pairs: 4, spread_floor: 0.0, ..EsConfig::default() };
+        let scaled: Vec<f64> = rewards.iter().map(|r| r * 2f64.powi(exponent)).collect();
+        let (mut a, mut b) = (estimator(config.clone()), estimator(config));
+        a.tell(&rewards).unwrap();
+        b.tell(&scaled).unwrap();
+        prop_assert_eq!(a.coordinates(), b.coordinates());
+    }
+}
+
+#[test]
+fn every_shaping_learns_a_quadratic() {
+    for shaping in [Shaping::ZScore, Shaping::CentredRanks, Shaping::PairSign, Shaping::None] {
+        let config = EsConfig { pairs: 16, shaping, ..EsConfig::default() };
+        let es = run(config, 40, quadratic);
+        let (before, after) = (quadratic(&[0.0; 1500]), quadratic(es.coordinates()));
+        assert!(after > before, "{shaping:?}: {before} -> {after}");
+    }
+}
+
+#[test]
+fn reward_is_maximised_and_negating_it_negates_the_step() {
+    let config = EsConfig { pairs: 8, ..EsConfig::default() };
+    let up = run(config.clone(), 1, |c| f64::from(c[0]));
+    let down = run(config, 1, |c| -f64::from(c[0]));
+    assert!(up.coordinates()[0] > 0.0);
+    let negated: Vec<f32> = down.coordinates().iter().map(|c| -c).collect();
+    assert_eq!(up.coordinates(), negated);
+}
+
+#[test]
+fn flat_generations_change_nothing() {
+    let config = EsConfig { pairs: 2, decay: 0.1, momentum: 0.9, ..EsConfig::default() };
+    let mut es = estimator(config);
+    es.tell(&[1.0, 0.0, 0.5, 0.0]).unwrap();
+    let before = es.coordinates().to_vec();
+    for flat in [[0.3; 4], [f64::NAN; 4], [0.5, 0.5 + 1e-7, 0.5, 0.5], [f64::INFINITY, 0.0, 1.0, f64::NAN]] {
+        let report = es.tell(&flat).unwrap();
+        assert!(report.flat && report.update_rms == 0.0);
+        assert_eq!(es.coordinates(), before);
+    }
+    assert_eq!(es.ask().index, 5); // and yet the noise moves on
+}
+
+#[test]
+fn a_dropped_pair_contributes_zero() {
+    let config = EsConfig { pairs: 2, shaping: Shaping::PairSign, ..EsConfig::default() };
+    let (mut dropped, mut tied) = (estimator(config.clone()), estimator(config));
+    let report = dropped.tell(&[1.0, 0.0, f64::NAN, 7.0]).unwrap();
+    tied.tell(&[1.0, 0.0, 0.5, 0.5]).unwrap();
+    assert_eq!((report.dropped_pairs, report.mean, report.best), (1, 0.5, 1.0));
+    assert_eq!(dropped.coordinates(), tied.coordinates());
+}
+
+#[test]
+fn averaging_is_the_mean_of_the_iterates() {
+    let config = EsConfig { pairs: 2, average_from: Some(1), ..EsConfig::default() };
+    let mut es = estimator(config);
+    let rewards = [1.0, 0.0, 0.2, 0.4];
+    es.tell(&rewards).unwrap();
+    assert_eq!(es.final_coordinates(), es.coordinates()); // averaging has not begun
+    let mut iterates = Vec::new();
+    for _ in 0..3 {
+        es.tell(&rewards).unwrap();
+        iterates.push(es.coordinates().to_vec());
+    }
+    for (j, c) in es.final_coordinates().into_iter().enumerate() {
+        let sum: f64 = iterates.iter().map(|c| f64::from(c[j])).sum();
+        assert_eq!(c, (sum / 3.0) as f32);
+    }
+}
+
+#[test]
+fn momentum_accumulates() {
+    let config = |momentum| EsConfig { pairs: 1, momentum, ..EsConfig::default() };
+    let (mut plain, mut heavy) = (estimator(config(0.0)), estimator(config(0.5)));
+    for es in [&mut plain, &mut heavy] {
+        es.tell(&[1.0, 0.0]).unwrap();
+    }
+    assert_eq!(plain.coordinates(), heavy.coordinates());
+    for es in [&mut plain, &mut heavy] {
+        es.tell(&[1.0, 0.0]).unwrap();
+    }
+    assert_ne!(plain.coordinates(), heavy.coordinates());
+}
+
+#[test]
+fn a_wrong_number_of_rewards_changes_nothing() {
+    let mut es = estimator(EsConfig { pairs: 2, ..EsConfig::default() });
+    for count in [0, 3, 5] {
+        let error = es.tell(&vec![1.0; count]).unwrap_err();
+        assert_eq!(error, EstimatorError::RewardCount { generation: 0, found: count, expected: 4 });
+    }
+    assert_eq!(es.ask().index, 0);
+}
+
+#[test]
+fn members_come_in_reward_order() {
+    let members: Vec<_> = estimator(EsConfig { pairs: 2, ..EsConfig::default() }).ask().members().collect();
+    let order = [(0, Sign::Plus), (0, Sign::Minus), (1, Sign::Plus), (1, Sign::Minus)];
+    assert_eq!(members, order.map(|(pair, sign)| Member { pair, sign }));
+}
+
+/// A short run's coordinates, pinned: the same on every machine.
+#[test]
+fn a_run_is_pinned() {
+    let config = EsConfig { seed: 9, pairs: 3, momentum: 0.5, decay: 0.01, ..EsConfig::default() };
+    let es = run(config, 5, quadratic);
+    let mut hash = blake3::Hasher::new();
+    es.coordinates().iter().for_each(|c| {
+        hash.update(&c.to_bits().to_le_bytes());
+    });
+    assert_eq!(
+        hash.finalize().to_hex().as_str(),
+        "f7356cf66775a9abcca0a067137822758a5b0fb8c3cd1666b4c535accf233c28"
+    );
+}

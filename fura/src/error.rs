@@ -1,0 +1,54 @@
+//! Errors of training and evaluation.
+
+/// What can go wrong between a task and a specialist.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FuraError {
+    /// The model or its files.
+    #[error(transparent)]
+    Model(#[from] fura_model::ModelError),
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] fura_model::tokenizer::TokenizerError),
+    /// A task's grader.
+    #[error(transparent)]
+    Grader(#[from] fura_tasks::grader::GraderError),
+    /// The estimator or its configuration.
+    #[error(transparent)]
+    Estimator(#[from] fura_core::estimator::EstimatorError),
+    /// The run log.
+    #[error(transparent)]
+    RunLog(#[from] fura_core::runlog::RunLogError),
+    /// The specialist file.
+    #[error(transparent)]
+    Specialist(#[from] fura_core::specialist::SpecialistError),
+    /// Scored choice needs legal answers.
+    #[error("task '{task}': field 'choices' is empty; list the legal answers, training scores them")]
+    NoChoices {
+        /// Task id.
+        task: String,
+    },
+    /// A task source without tasks of a split.
+    #[error("{tasks}: no task in split '{split}'; mark some tasks with it")]
+    NoTasks {
+        /// The task source.
+        tasks: String,
+        /// The split.
+        split: &'static str,
+    },
+    /// The pool has more threads than the scorer was made for.
+    #[error("the thread pool is larger than the scorer was made for; give the scorer the pool's thread count")]
+    Threads,
+    /// A resumed run does not belong to what was asked.
+    #[error("{log}: {field} is {found}, expected {expected}; resume with the same model and tasks")]
+    OtherRun {
+        /// The run log.
+        log: String,
+        /// What differs.
+        field: &'static str,
+        /// In the log.
+        found: String,
+        /// Asked for.
+        expected: String,
+    },
+}

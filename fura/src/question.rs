@@ -1,0 +1,56 @@
+//! Tasks made ready for a model: token ids, the tree of legal answers, and what each answer earns.
+
+use crate::error::FuraError;
+use fura_model::tokenizer::Specials;
+use fura_model::{ChoiceTree, Model};
+use fura_tasks::task::Task;
+
+/// A scored-choice task, encoded once and used by every member of a generation.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Prompt tokens.
+    pub prompt: Vec<u32>,
+    /// Legal answers.
+    pub tree: ChoiceTree,
+    /// Tokens of each legal answer.
+    pub answers: Vec<Vec<u32>>,
+    /// Reward of each legal answer, in [0, 1].
+    pub rewards: Vec<f64>,
+}
+
+impl Question {
+    /// Encodes a task that lists legal answers.
+    ///
+    /// # Errors
+    /// A task without choices, or whose answers the tokenizer cannot tell apart.
+    pub fn new(model: &Model, task: &Task) -> Result<Self, FuraError> {
+        if task.choices.is_empty() {
+            return Err(FuraError::NoChoices { task: task.id.clone() });
+        }
+        let tokenizer = model.tokenizer();
+        let mut prompt = Vec::new();
+        if tokenizer.add_bos() {
+            prompt.extend(tokenizer.bos());
+        }
+        tokenizer.encode_into(&task.prompt, Specials::Ignore, &mut prompt)?;
+        let mut answers = Vec::with_capacity(task.choices.len());
+        for a in &task.choices {
+            answers.push(tokenizer.encode(a, Specials::Ignore)?);
+        }
+        let tree = ChoiceTree::new(tokenizer, &task.choices)?;
+        Ok(Self { prompt, tree, answers, rewards: task.rewards()? })
+    }
+
+    /// Encodes all tasks.
+    ///
+    /// # Errors
+    /// As [`Question::new`].
+    pub fn all(model: &Model, tasks: &[Task]) -> Result<Vec<Self>, FuraError> {
+        tasks.iter().map(|t| Self::new(model, t)).collect()
+    }
+
+    /// Rows that scoring it takes: the prompt once for each branching point, plus the paths there.
+    pub(crate) fn rows(&self) -> usize {
+        self.tree.branches().iter().map(|b| self.prompt.len() + b.path.len()).sum()
+    }
+}

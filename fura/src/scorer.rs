@@ -1,0 +1,308 @@
+//! Scores every question for every member: the inner loop of training and evaluation.
+//!
+//! Work is cut into waves of whole (member, question) pairs that fit one workspace; threads take waves from a
+//! binary split, each with a workspace of its own. Neither the cut nor the threads change a bit of the result.
+
+use crate::error::FuraError;
+use crate::question::Question;
+use fura_model::{Base, Batch, Engine, KvCache, Members, Model, Plan, Threads, Wanted, Workspace};
+use fura_simd::Isa;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Rows of a wave: enough that the weights' traffic and a member's transforms are spread over many rows; more
+/// only costs memory.
+pub const WAVE_ROWS: usize = 768;
+
+/// Buffers of one thread.
+#[derive(Debug)]
+struct Worker {
+    workspace: Workspace,
+    cache: KvCache,
+    batch: Batch,
+    logits: Vec<f32>,
+}
+
+/// A run of consecutive (member, question) pairs, member-major.
+#[derive(Clone, Debug)]
+struct Wave {
+    pairs: Range<usize>,
+    /// Where its log-probabilities go.
+    out: Range<usize>,
+    rows: usize,
+}
+
+/// Scores populations on questions. Buffers are reused; scoring the same shapes again allocates nothing.
+#[derive(Debug)]
+pub struct Scorer<'m> {
+    model: &'m Model,
+    isa: Isa,
+    wave_rows: usize,
+    threads: usize,
+    workers: Mutex<Vec<Worker>>,
+    waves: Vec<Wave>,
+    scores: Vec<f64>,
+    offsets: Vec<usize>,
+    rows: u64,
+}
+
+impl<'m> Scorer<'m> {
+    /// A scorer for a pool of `threads` threads, with waves of about `wave_rows` rows (at least one question).
+    pub fn new(model: &'m Model, isa: Isa, threads: usize, wave_rows: usize) -> Self {
+        Self {
+            model,
+            isa,
+            wave_rows,
+            threads: threads.max(1),
+            workers: Mutex::new(Vec::new()),
+            waves: Vec::new(),
+            scores: Vec::new(),
+            offsets: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    /// Rows (tokens) forwarded so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
+    /// pool that is to do the work. `None` if `cancel` was set meanwhile.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    pub fn score(
+        &mut self,
+        members: &dyn Members,
+        count: usize,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<Option<Scores<'_>>, FuraError> {
+        self.plan(count, questions);
+        let answers = self.offsets[questions.len()];
+        self.scores.clear();
+        self.scores.resize(count * answers, 0.0);
+        let job = Job {
+            engine: Engine::new(self.model, self.isa, Threads::Serial),
+            members,
+            questions,
+            offsets: &self.offsets,
+            workers: &self.workers,
+            cancel,
+        };
+        job.run(&self.waves, 0, &mut self.scores)?;
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.rows += self.waves.iter().map(|w| w.rows as u64).sum::<u64>();
+        Ok(Some(Scores { values: &self.scores, offsets: &self.offsets }))
+    }
+
+    /// Cuts the work into waves and sizes the workspaces.
+    fn plan(&mut self, count: usize, questions: &[Question]) {
+        self.offsets.clear();
+        self.offsets.push(0);
+        for q in questions {
+            self.offsets.push(self.offsets[self.offsets.len() - 1] + q.tree.answers());
+        }
+        let answers = self.offsets[questions.len()];
+        self.waves.clear();
+        let (mut longest, mut logits, mut largest, mut sequences) = (1, 1, self.wave_rows, 1);
+        let mut wave = Wave { pairs: 0..0, out: 0..0, rows: 0 };
+        let mut wave_sequences = 0;
+        for pair in 0..count * questions.len() {
+            let (m, i) = (pair / questions.len(), pair % questions.len());
+            let q = &questions[i];
+            let rows = q.rows();
+            if wave.rows > 0 && wave.rows + rows > self.wave_rows {
+                self.waves.push(wave.clone());
+                wave = Wave { pairs: pair..pair, out: wave.out.end..wave.out.end, rows: 0 };
+                wave_sequences = 0;
+            }
+            wave.rows += rows;
+            wave.pairs.end = pair + 1;
+            wave.out.end = m * answers + self.offsets[i + 1];
+            wave_sequences += q.tree.branches().len();
+            sequences = sequences.max(wave_sequences);
+            largest = largest.max(wave.rows);
+            for b in q.tree.branches() {
+                longest = longest.max(q.prompt.len() + b.path.len());
+                logits = logits.max(b.tokens.len());
+            }
+        }
+        if !wave.pairs.is_empty() {
+            self.waves.push(wave);
+        }
+        let needed = Plan { rows: largest, sequences, positions: longest };
+        self.size_workers(needed, logits);
+    }
+
+    /// Makes sure there is a worker for each thread, large enough; grows in steps so that a slightly longer
+    /// prompt does not reallocate every generation.
+    fn size_workers(&mut self, needed: Plan, logits: usize) {
+        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let fits = |w: &Worker| {
+            let p = w.workspace.plan();
+            p.rows >= needed.rows
+                && p.sequences >= needed.sequences
+                && p.positions >= needed.positions
+                && w.logits.len() >= logits
+        };
+        if workers.len() == self.threads && workers.iter().all(fits) {
+            return;
+        }
+        let plan = Plan {
+            rows: needed.rows,
+            sequences: needed.sequences.next_power_of_two(),
+            positions: needed.positions.next_multiple_of(64),
+        };
+        workers.clear();
+        for _ in 0..self.threads {
+            workers.push(Worker {
+                workspace: Workspace::new(self.model, plan),
+                cache: KvCache::transient(self.model.config(), plan.rows),
+                batch: Batch::with_capacity(plan.rows, plan.sequences),
+                logits: vec![0.0; logits.next_power_of_two()],
+            });
+        }
+    }
+
+    /// How many questions the model would answer by free greedy decoding: every token of some fully rewarded
+    /// answer is the most likely of the whole vocabulary where it stands.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    pub fn free_greedy(&mut self, members: &dyn Members, questions: &[Question]) -> Result<usize, FuraError> {
+        let engine = Engine::new(self.model, self.isa, Threads::Pool);
+        let longest = questions
+            .iter()
+            .flat_map(|q| q.answers.iter().map(|a| q.prompt.len() + a.len()))
+            .max()
+            .unwrap_or(1);
+        let mut ws = Workspace::new(self.model, Plan { rows: longest, sequences: 1, positions: longest });
+        let mut cache = KvCache::transient(self.model.config(), longest);
+        let mut batch = Batch::with_capacity(longest, 1);
+        let mut logits = vec![0.0; self.model.config().vocab];
+        let mut right = 0;
+        for q in questions {
+            let rewarded = q.answers.iter().zip(&q.rewards).filter(|(_, r)| **r >= 1.0);
+            for (answer, _) in rewarded {
+                batch.clear();
+                batch.push_prompt(0, &q.prompt);
+                batch.extend_last(&answer[..answer.len().saturating_sub(1)]);
+                engine.forward(members, &batch, Wanted::All, &mut cache, &mut ws)?;
+                let hit = answer.iter().enumerate().all(|(i, token)| {
+                    engine.logits(&mut ws, q.prompt.len() - 1 + i, &mut logits);
+                    fura_model::argmax(&logits) == *token as usize
+                });
+                if hit {
+                    right += 1;
+                    break;
+                }
+            }
+        }
+        Ok(right)
+    }
+
+    /// Log-probabilities under the base model.
+    ///
+    /// # Errors
+    /// As [`Scorer::score`].
+    pub fn score_base(
+        &mut self,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<Option<Scores<'_>>, FuraError> {
+        self.score(&Base, 1, questions, cancel)
+    }
+}
+
+/// Log-probabilities of every member's answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores<'a> {
+    values: &'a [f64],
+    offsets: &'a [usize],
+}
+
+impl<'a> Scores<'a> {
+    /// Those of one member on one question, one for each legal answer.
+    ///
+    /// # Panics
+    /// If there is no such member or question.
+    pub fn answers(&self, member: usize, question: usize) -> &'a [f64] {
+        let all = self.offsets[self.offsets.len() - 1];
+        &self.values[member * all..][self.offsets[question]..self.offsets[question + 1]]
+    }
+}
+
+struct Job<'a> {
+    engine: Engine<'a>,
+    members: &'a dyn Members,
+    questions: &'a [Question],
+    offsets: &'a [usize],
+    workers: &'a Mutex<Vec<Worker>>,
+    cancel: &'a AtomicBool,
+}
+
+impl Job<'_> {
+    /// Runs waves whose results go to `out`, which starts at position `start` of all results.
+    fn run(&self, waves: &[Wave], start: usize, out: &mut [f64]) -> Result<(), FuraError> {
+        if let [wave] = waves {
+            return self.wave(wave, out);
+        }
+        let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };
+        let (left, right) = waves.split_at(waves.len() / 2);
+        let cut = middle.out.start;
+        let (first, second) = out.split_at_mut(cut - start);
+        let (a, b) = rayon::join(|| self.run(left, start, first), || self.run(right, cut, second));
+        a.and(b)
+    }
+
+    fn wave(&self, wave: &Wave, out: &mut [f64]) -> Result<(), FuraError> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // One worker for each thread of the pool, and a wave never waits for another: there is always one,
+        // unless the caller's pool is larger than it said.
+        let worker = self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(mut worker) = worker else { return Err(FuraError::Threads) };
+        let result = self.forward(wave, &mut worker, out);
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        result
+    }
+
+    fn forward(&self, wave: &Wave, w: &mut Worker, out: &mut [f64]) -> Result<(), FuraError> {
+        let n = self.questions.len();
+        let answers = self.offsets[n];
+        w.batch.clear();
+        for pair in wave.pairs.clone() {
+            let q = &self.questions[pair % n];
+            for branch in q.tree.branches() {
+                w.batch.push_prompt((pair / n) as u32, &q.prompt);
+                w.batch.extend_last(&branch.path);
+            }
+        }
+        self.engine.forward(self.members, &w.batch, Wanted::Last, &mut w.cache, &mut w.workspace)?;
+        let mut row = 0;
+        for pair in wave.pairs.clone() {
+            let (m, i) = (pair / n, pair % n);
+            let q = &self.questions[i];
+            let at = m * answers + self.offsets[i] - wave.out.start;
+            let out = &mut out[at..at + q.tree.answers()];
+            for branch in q.tree.branches() {
+                let logits = &mut w.logits[..branch.tokens.len()];
+                self.engine.logits_of(&mut w.workspace, row, &branch.tokens, logits);
+                q.tree.accumulate(self.engine.isa(), branch, logits, out);
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+}

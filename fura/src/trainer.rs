@@ -1,0 +1,187 @@
+//! The training loop: ask, score, reward, log, tell.
+
+use crate::error::FuraError;
+use crate::question::Question;
+use crate::reward::Reward;
+use crate::scorer::Scorer;
+use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
+use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
+use fura_core::specialist::{Provenance, Specialist};
+use fura_model::{Model, Population};
+use fura_tasks::TaskSource;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// What a run does beside the estimator's configuration. Kept in the run log's header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunPlan {
+    /// The task source, as [`TaskSource::describe`] says it.
+    pub tasks: String,
+    /// Requests every member answers in a generation.
+    pub requests: usize,
+    /// What is maximized.
+    pub reward: Reward,
+    /// Generations of the whole run.
+    pub generations: u32,
+}
+
+impl RunPlan {
+    /// The plan of a run log.
+    ///
+    /// # Errors
+    /// A header that `fura train` did not write.
+    pub fn of(header: &RunHeader, log: &Path) -> Result<RunPlan, FuraError> {
+        serde_json::from_str(&header.task).map_err(|e| FuraError::OtherRun {
+            log: log.display().to_string(),
+            field: "header field 'task'",
+            found: e.to_string(),
+            expected: "a plan written by fura train".to_owned(),
+        })
+    }
+}
+
+/// A run in progress.
+#[derive(Debug)]
+pub struct Trainer<'m> {
+    model: &'m Model,
+    plan: RunPlan,
+    header: RunHeader,
+    estimator: Estimator,
+    log: RunLog,
+    fitness: Vec<f64>,
+}
+
+impl<'m> Trainer<'m> {
+    /// Starts a run and its log, which must not exist yet.
+    ///
+    /// # Errors
+    /// A bad configuration, or a log that exists or cannot be written.
+    pub fn create(model: &'m Model, plan: RunPlan, config: EsConfig, log: &Path) -> Result<Self, FuraError> {
+        // A plan is plain strings and numbers, so it always has a JSON form.
+        let task = serde_json::to_string(&plan).unwrap_or_default();
+        let estimator = Estimator::new(config.clone(), model.layout())?;
+        let header = RunHeader::new(model.fingerprint(), model.layout().clone(), config, task);
+        let log = RunLog::create(log, &header)?;
+        Ok(Self { model, plan, header, estimator, log, fitness: Vec::new() })
+    }
+
+    /// Takes up a run where its log ends; a torn last record is cut off.
+    ///
+    /// # Errors
+    /// A damaged log, or one of another model or other tasks.
+    pub fn resume(model: &'m Model, tasks: &TaskSource, log: &Path) -> Result<(Self, RunHistory), FuraError> {
+        let (writer, history) = RunLog::resume(log)?;
+        let other = |field, found: String, expected: String| FuraError::OtherRun {
+            log: log.display().to_string(),
+            field,
+            found,
+            expected,
+        };
+        let header = history.header.clone();
+        let plan = RunPlan::of(&header, log)?;
+        if header.base != model.fingerprint() {
+            return Err(other("base model", header.base.short(), model.fingerprint().short()));
+        }
+        if header.layout != *model.layout() {
+            let (found, expected) = (header.layout.fingerprint(), model.layout().fingerprint());
+            return Err(other("layout", found.short(), expected.short()));
+        }
+        if plan.tasks != tasks.describe() {
+            return Err(other("tasks", plan.tasks, tasks.describe()));
+        }
+        let estimator = runlog::replay(&header, &history.generations)?;
+        Ok((Self { model, plan, header, estimator, log: writer, fitness: Vec::new() }, history))
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// Index of the next generation.
+    pub fn generation(&self) -> u32 {
+        self.estimator.ask().index
+    }
+
+    /// Whether all generations are done.
+    pub fn is_done(&self) -> bool {
+        self.generation() >= self.plan.generations
+    }
+
+    /// The run log.
+    pub fn log_mut(&mut self) -> &mut RunLog {
+        &mut self.log
+    }
+
+    /// The estimator.
+    pub fn estimator(&self) -> &Estimator {
+        &self.estimator
+    }
+
+    /// The questions of the next generation.
+    ///
+    /// # Errors
+    /// A source without training tasks, or tasks that cannot be scored.
+    pub fn questions(&self, tasks: &TaskSource) -> Result<Vec<Question>, FuraError> {
+        let questions = Question::all(self.model, &tasks.train(self.generation(), self.plan.requests))?;
+        if questions.is_empty() {
+            return Err(FuraError::NoTasks { tasks: tasks.describe(), split: "train" });
+        }
+        Ok(questions)
+    }
+
+    /// Runs one generation on `questions`, inside the caller's pool: every member answers every question, the
+    /// rewards are logged, the coordinates move. `None` if cancelled; the generation is then not counted.
+    ///
+    /// Once warm (the same shapes were seen before) this allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Scorer::score`]; a log that cannot be written.
+    pub fn step(
+        &mut self,
+        scorer: &mut Scorer<'_>,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<Option<GenerationReport>, FuraError> {
+        let generation = self.estimator.ask();
+        let members = Population::new(&self.estimator, self.model);
+        let Some(scores) = scorer.score(&members, generation.len(), questions, cancel)? else {
+            return Ok(None);
+        };
+        self.fitness.clear();
+        for m in 0..generation.len() {
+            let sum: f64 =
+                questions.iter().enumerate().map(|(i, q)| self.plan.reward.of(scores.answers(m, i), &q.rewards)).sum();
+            self.fitness.push(sum / questions.len() as f64);
+        }
+        self.log.append_generation(&self.fitness)?;
+        Ok(Some(self.estimator.tell(&self.fitness)?))
+    }
+
+    /// The specialist as it stands.
+    ///
+    /// # Errors
+    /// Coordinates that are out of bounds.
+    pub fn specialist(&self) -> Result<Specialist, FuraError> {
+        specialist(&self.header, &self.estimator)
+    }
+}
+
+/// Rebuilds the specialist of a run from its log alone, without the model: the same bytes as training saved.
+///
+/// # Errors
+/// A damaged log.
+pub fn rebuild(history: &RunHistory) -> Result<Specialist, FuraError> {
+    specialist(&history.header, &runlog::replay(&history.header, &history.generations)?)
+}
+
+fn specialist(header: &RunHeader, estimator: &Estimator) -> Result<Specialist, FuraError> {
+    let provenance = Provenance {
+        name: String::new(),
+        task: header.task.clone(),
+        created_by: header.created_by.clone(),
+    };
+    Ok(Specialist::new(header.base, header.layout.clone(), estimator.final_coordinates(), provenance)?)
+}
