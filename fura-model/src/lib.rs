@@ -1,4 +1,29 @@
-//! Llama-family forward pass over memory-mapped INT4 weights.
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
 
+mod batch;
+mod cache;
+mod choice;
+mod config;
+mod error;
+mod forward;
+mod generate;
 pub mod gguf;
+mod map;
+mod members;
+mod model;
+mod pack;
+mod rope;
 pub mod tokenizer;
+mod workspace;
+
+pub use batch::{Batch, Sequence};
+pub use cache::KvCache;
+pub use choice::{Branch, ChoiceTree};
+pub use config::ModelConfig;
+pub use error::ModelError;
+pub use forward::{Engine, Threads, Wanted};
+pub use generate::{Finish, argmax};
+pub use members::{Base, Materialized, Members, Population, Transform};
+pub use model::Model;
+pub use workspace::{Plan, Workspace};

@@ -31,18 +31,18 @@ impl Model {
         file: &Path,
         cache: &Path,
         block: usize,
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &mut (dyn FnMut(usize, usize) + Send),
     ) -> Result<Model, ModelError> {
         let source = Map::open(file)?;
         let gguf = Gguf::parse(source.bytes(), file)?;
         let config = ModelConfig::from_gguf(&gguf)?;
         let tokenizer = Tokenizer::from_gguf(&gguf)?;
-        if tokenizer.vocab_size() != config.vocab {
+        if tokenizer.vocabulary_size() != config.vocab {
             return Err(ModelError::Shape {
                 file: file.to_owned(),
                 tensor: "token_embd.weight".to_owned(),
                 found: vec![config.d_model, config.vocab],
-                expected: vec![config.d_model, tokenizer.vocab_size()],
+                expected: vec![config.d_model, tokenizer.vocabulary_size()],
             });
         }
         let layout = pack::layout(&config, block, file)?;

@@ -216,7 +216,7 @@ pub(crate) fn write(
     fingerprint: Fingerprint,
     block: usize,
     path: &Path,
-    progress: &mut dyn FnMut(usize, usize),
+    progress: &mut (dyn FnMut(usize, usize) + Send),
 ) -> Result<(), ModelError> {
     check_known(gguf, config)?;
     let mut data_len = 0usize;

@@ -3,7 +3,7 @@
 use crate::config::ModelConfig;
 use crate::model::Model;
 use crate::rope::RopeTable;
-use fura_quant::{ActivationGroup, Activations, GROUP};
+use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
 use fura_simd::block;
 
 /// How much a workspace must hold.
@@ -47,6 +47,8 @@ pub struct Workspace {
     pub(crate) attended: Vec<f32>,
     pub(crate) gate: Vec<f32>,
     pub(crate) up: Vec<f32>,
+    /// A final state and what its int8 codes leave over.
+    pub(crate) head_rows: Vec<f32>,
     /// Attention weights of one head.
     pub(crate) scores: Vec<f32>,
     pub(crate) input: TransformedInput,
@@ -78,7 +80,7 @@ impl Plan {
             + 2 * config.d_ff
             + widest;
         4 * self.rows * row
-            + self.rows * widest / GROUP * size_of::<ActivationGroup>()
+            + self.rows.div_ceil(ROW_BLOCK) * widest / GROUP * size_of::<RowBlock>()
             + 4 * (widest + block::matrix_len(widest, block))
             + 4 * self.positions * (config.head_dim + 1)
     }
@@ -101,12 +103,13 @@ impl Workspace {
             attended: vec![0.0; n * c.d_query().max(c.d_model)],
             gate: vec![0.0; n * c.d_ff],
             up: vec![0.0; n * c.d_ff],
+            head_rows: vec![0.0; 2 * c.d_model],
             scores: vec![0.0; plan.positions],
             input: TransformedInput {
                 coordinates: vec![0.0; widest],
                 transform: vec![0.0; block::matrix_len(widest, model.layout().block())],
                 rows: vec![0.0; n * widest],
-                codes: Activations::with_capacity(n, widest),
+                codes: Activations::with_capacity(n.max(2), widest),
             },
             all: Vec::with_capacity(n),
             all_runs: Vec::with_capacity(plan.sequences),

@@ -1,7 +1,8 @@
 //! Activations quantized to int8, one f32 scale for each group of 32 channels of a row.
 
 use crate::format::GROUP;
-use fura_simd::{Isa, dispatch};
+use crate::kernel;
+use fura_simd::Isa;
 
 /// Quantized rows, in buffers that are reused from call to call.
 ///
@@ -15,13 +16,24 @@ use fura_simd::{Isa, dispatch};
 /// let mut x = [0.0f32; 32];
 /// x[3] = -2.0;
 /// a.quantize(fura_simd::Isa::detect(), &x, 32);
-/// assert_eq!(a.view().row(0)[0].codes[3], -127);
+/// assert_eq!(a.view().group(0, 0).codes[3], -127);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Activations {
     d_in: usize,
-    groups: Vec<ActivationGroup>,
+    rows: usize,
+    groups: Vec<RowBlock>,
 }
+
+/// Rows that are stored together.
+///
+/// Group `g` of twelve consecutive rows lies in one [`RowBlock`], so a kernel that works on up to twelve rows reads
+/// one stream. Twelve is what the registers of AVX-512 hold: 12 integer and 12 f32 accumulators, a weight register
+/// and temporaries make 32; NEON and AVX2 take them by fours.
+pub const ROW_BLOCK: usize = 12;
+
+/// The same group of [`ROW_BLOCK`] consecutive rows.
+pub type RowBlock = [ActivationGroup; ROW_BLOCK];
 
 /// 32 quantized channels of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,13 +52,16 @@ pub struct ActivationGroup {
 #[derive(Clone, Copy, Debug)]
 pub struct ActivationRows<'a> {
     groups_per_row: usize,
-    groups: &'a [ActivationGroup],
+    rows: usize,
+    /// Row block `k` is `groups[k * groups_per_row ..][.. groups_per_row]`.
+    groups: &'a [RowBlock],
 }
 
 impl Activations {
     /// Room for `rows` rows of up to `d_in` channels without further allocation.
     pub fn with_capacity(rows: usize, d_in: usize) -> Self {
-        Self { d_in, groups: Vec::with_capacity(rows * d_in.div_ceil(GROUP)) }
+        let groups = Vec::with_capacity(rows.div_ceil(ROW_BLOCK) * d_in.div_ceil(GROUP));
+        Self { d_in, rows: 0, groups }
     }
 
     /// Quantizes the rows in `x`, replacing what was there.
@@ -56,30 +71,22 @@ impl Activations {
     pub fn quantize(&mut self, isa: Isa, x: &[f32], d_in: usize) {
         assert!(d_in > 0 && d_in.is_multiple_of(GROUP) && x.len().is_multiple_of(d_in));
         self.d_in = d_in;
-        self.groups.resize(x.len() / GROUP, ActivationGroup::default());
-        quantize_groups(isa, x, &mut self.groups);
+        self.rows = x.len() / d_in;
+        let blocks = self.rows.div_ceil(ROW_BLOCK) * (d_in / GROUP);
+        self.groups.resize(blocks, [ActivationGroup::default(); ROW_BLOCK]);
+        kernel::quantize(isa, x, d_in, &mut self.groups);
     }
 
     /// All rows.
     pub fn view(&self) -> ActivationRows<'_> {
-        ActivationRows { groups_per_row: self.d_in / GROUP, groups: &self.groups }
+        ActivationRows { groups_per_row: self.d_in / GROUP, rows: self.rows, groups: &self.groups }
     }
 }
 
 impl<'a> ActivationRows<'a> {
-    /// Rows of `d_in` channels over groups quantized with [`quantize_groups`].
-    ///
-    /// # Panics
-    /// If `groups` is not whole rows.
-    pub fn new(d_in: usize, groups: &'a [ActivationGroup]) -> Self {
-        let groups_per_row = d_in / GROUP;
-        assert!(groups_per_row > 0 && groups.len().is_multiple_of(groups_per_row));
-        Self { groups_per_row, groups }
-    }
-
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.groups.len() / self.groups_per_row
+        self.rows
     }
 
     /// Input channels of a row.
@@ -87,74 +94,67 @@ impl<'a> ActivationRows<'a> {
         self.groups_per_row * GROUP
     }
 
-    /// Rows `first .. first + count`.
+    /// Rows `first .. first + count`; `first` is a multiple of [`ROW_BLOCK`].
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If they are not all there or `first` is not such a multiple.
     pub fn slice(&self, first: usize, count: usize) -> ActivationRows<'a> {
+        assert!(first.is_multiple_of(ROW_BLOCK) && first + count <= self.rows);
         let n = self.groups_per_row;
-        ActivationRows { groups_per_row: n, groups: &self.groups[first * n..][..count * n] }
+        let groups = &self.groups[first / ROW_BLOCK * n..][..count.div_ceil(ROW_BLOCK) * n];
+        ActivationRows { groups_per_row: n, rows: count, groups }
     }
 
-    /// The groups of one row.
-    pub fn row(&self, row: usize) -> &'a [ActivationGroup] {
-        &self.groups[row * self.groups_per_row..][..self.groups_per_row]
+    /// The groups of row block `block`, and how many of its rows are there.
+    pub(crate) fn block(&self, block: usize) -> (&'a [RowBlock], usize) {
+        let n = self.groups_per_row;
+        (&self.groups[block * n..][..n], ROW_BLOCK.min(self.rows - block * ROW_BLOCK))
+    }
+
+    /// One group of one row.
+    ///
+    /// # Panics
+    /// If there is no such row or group.
+    pub fn group(&self, row: usize, group: usize) -> &'a ActivationGroup {
+        assert!(row < self.rows && group < self.groups_per_row);
+        &self.groups[row / ROW_BLOCK * self.groups_per_row + group][row % ROW_BLOCK]
     }
 }
 
-/// Reduces 32 lanes to 1 by halves; written out so that it vectorizes.
+/// `(127 / amax, amax / 127)` of a group whose largest magnitude has the bits `top`; `None` if it is infinite or
+/// NaN, which compare above every number. Zeros count as such, and so does a group so small (all subnormal) that
+/// `127 / amax` overflows.
 #[inline(always)]
-fn fold<T: Copy + Default>(lanes: [T; GROUP], f: impl Fn(T, T) -> T) -> T {
-    let mut a = [T::default(); 16];
-    for l in 0..16 {
-        a[l] = f(lanes[l], lanes[l + 16]);
+pub(crate) fn scales(top: u32) -> Option<(f32, f32)> {
+    if top >= f32::INFINITY.to_bits() {
+        return None;
     }
-    let mut b = [T::default(); 8];
-    for l in 0..8 {
-        b[l] = f(a[l], a[l + 8]);
-    }
-    let mut c = [T::default(); 4];
-    for l in 0..4 {
-        c[l] = f(b[l], b[l + 4]);
-    }
-    f(f(c[0], c[2]), f(c[1], c[3]))
+    let amax = f32::from_bits(top);
+    Some(if amax >= f32::MIN_POSITIVE { (127.0 / amax, amax / 127.0) } else { (0.0, 0.0) })
 }
 
+/// `1.5 * 2^23`: after adding it the low bits of an f32 are the rounded integer (ties to even).
+pub(crate) const ROUND: f32 = 12_582_912.0;
+
+impl ActivationGroup {
+    /// What stands for a group with an infinity or NaN: neither may reach the integers.
+    pub(crate) const NOT_FINITE: Self = Self { codes: [0; GROUP], scale: f32::NAN, sum: 0, weighted: f32::NAN };
+}
+
+/// Calls `f` for each group of each row with the place it is stored at.
 #[inline(always)]
-fn quantize_body(x: &[f32], groups: &mut [ActivationGroup]) {
-    // 1.5 * 2^23: after adding it the low byte of the bits is the rounded integer (ties to even).
-    const ROUND: f32 = 12_582_912.0;
-    let (x, _) = x.as_chunks::<GROUP>();
-    for (x, group) in x.iter().zip(groups) {
-        // Magnitudes compared as integers: NaN and infinity are the largest, whatever their sign.
-        let mut top = [0u32; GROUP];
-        for l in 0..GROUP {
-            top[l] = x[l].to_bits() & 0x7fff_ffff;
+pub(crate) fn for_each_group(
+    x: &[f32],
+    d_in: usize,
+    groups: &mut [RowBlock],
+    mut f: impl FnMut(&[f32; GROUP], &mut ActivationGroup),
+) {
+    for (rows, blocks) in x.chunks(d_in * ROW_BLOCK).zip(groups.chunks_exact_mut(d_in / GROUP)) {
+        for (r, row) in rows.chunks_exact(d_in).enumerate() {
+            let (row, _) = row.as_chunks::<GROUP>();
+            for (x, block) in row.iter().zip(blocks.iter_mut()) {
+                f(x, &mut block[r]);
+            }
         }
-        let top = fold(top, |a, b| if b > a { b } else { a });
-        if top >= f32::INFINITY.to_bits() {
-            // Neither infinity nor NaN may reach the integers.
-            *group = ActivationGroup { scale: f32::NAN, weighted: f32::NAN, ..ActivationGroup::default() };
-            continue;
-        }
-        let amax = f32::from_bits(top);
-        // Below this 127 / amax overflows; such a group (all subnormal) counts as zeros.
-        let (inverse, scale) = if amax >= f32::MIN_POSITIVE { (127.0 / amax, amax / 127.0) } else { (0.0, 0.0) };
-        let mut q = [0i32; GROUP];
-        for l in 0..GROUP {
-            q[l] = (x[l] * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
-        }
-        for l in 0..GROUP {
-            group.codes[l] = q[l] as i8;
-        }
-        let sum = fold(q, |a, b| a + b);
-        group.scale = scale;
-        group.sum = sum;
-        group.weighted = scale * sum as f32;
     }
-}
-
-dispatch! {
-    /// The kernel behind [`Activations::quantize`], on a caller-owned buffer of one group for each 32 values.
-    pub fn quantize_groups(x: &[f32], groups: &mut [ActivationGroup]) = quantize_body
 }

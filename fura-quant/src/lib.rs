@@ -7,7 +7,7 @@ mod kernel;
 mod matrix;
 mod source;
 
-pub use activations::{ActivationGroup, ActivationRows, Activations, quantize_groups};
+pub use activations::{ActivationGroup, ActivationRows, Activations, ROW_BLOCK, RowBlock};
 pub use format::{Format, GROUP, TILE};
 pub use matrix::{PackedMatrix, pack};
 pub use source::{QuantError, SourceMatrix};

@@ -24,10 +24,10 @@
 /// ```
 #[macro_export]
 macro_rules! dispatch {
-    ($(#[$doc:meta])* pub fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path) => {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path) => {
         $(#[$doc])*
         #[allow(unsafe_code)]
-        pub fn $name(isa: $crate::Isa, $($arg: $ty),*) $(-> $ret)? {
+        $vis fn $name(isa: $crate::Isa, $($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             mod tier {
                 use super::*;

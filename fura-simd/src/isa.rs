@@ -9,6 +9,8 @@ pub enum Tier {
     Scalar,
     /// ARM64 baseline vectors (128-bit).
     Neon,
+    /// ARM64 with the 8-bit dot product, `FEAT_DotProd` (128-bit).
+    NeonDot,
     /// x86-64 with AVX2, FMA and F16C (256-bit).
     Avx2,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI (512-bit).
@@ -17,13 +19,14 @@ pub enum Tier {
 
 impl Tier {
     /// All tiers, slowest first.
-    pub const ALL: [Tier; 4] = [Tier::Scalar, Tier::Neon, Tier::Avx2, Tier::Avx512];
+    pub const ALL: [Tier; 5] = [Tier::Scalar, Tier::Neon, Tier::NeonDot, Tier::Avx2, Tier::Avx512];
 
     /// The name understood by [`Isa::named`], for example `avx512`.
     pub fn name(self) -> &'static str {
         match self {
             Tier::Scalar => "scalar",
             Tier::Neon => "neon",
+            Tier::NeonDot => "dotprod",
             Tier::Avx2 => "avx2",
             Tier::Avx512 => "avx512",
         }
@@ -34,6 +37,8 @@ impl Tier {
             Tier::Scalar => true,
             #[cfg(target_arch = "aarch64")]
             Tier::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[cfg(target_arch = "aarch64")]
+            Tier::NeonDot => Tier::Neon.is_available() && std::arch::is_aarch64_feature_detected!("dotprod"),
             #[cfg(target_arch = "x86_64")]
             Tier::Avx2 => {
                 is_x86_feature_detected!("avx2")
@@ -115,5 +120,30 @@ impl Isa {
     /// Which tier this is.
     pub fn tier(self) -> Tier {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tiers_of_this_cpu_start_with_scalar_ascend_and_are_found_by_name() {
+        let tiers: Vec<Tier> = Isa::available().map(Isa::tier).collect();
+        // With --nocapture this reports which tiers the other tests covered.
+        println!("tiers: {}", tiers.iter().map(|t| t.name()).collect::<Vec<_>>().join(" "));
+        assert_eq!(tiers[0], Tier::Scalar);
+        assert!(tiers.is_sorted_by(|a, b| a < b));
+        assert_eq!(Isa::detect().tier(), *tiers.last().unwrap());
+        for tier in Tier::ALL {
+            assert_eq!(Isa::named(tier.name()).is_ok(), tiers.contains(&tier), "{tier}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_that_lists_what_works() {
+        let error = Isa::named("sse9").unwrap_err();
+        assert_eq!(error.asked, "sse9");
+        assert!(error.available.split(", ").eq(Isa::available().map(|isa| isa.tier().name())));
     }
 }

@@ -1,1 +1,3 @@
-//! Workspace-level tests of fura.
+//! Shared parts of the workspace-level tests: an independent forward pass and small models.
+
+pub mod reference;

@@ -5,10 +5,12 @@
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
 use super::{Target, each_row, for_each_tile};
-use crate::activations::ActivationRows;
+use crate::activations::{ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales};
 use crate::format::{Format, GROUP};
 use crate::matrix::PackedMatrix;
-use safe_unaligned_simd::x86_64::{_mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_ps};
+use safe_unaligned_simd::x86_64::{
+    _mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_storeu_ps, _mm256_storeu_si256,
+};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -45,16 +47,20 @@ fn run<const F: u8>(
 ) {
     for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
         for half in 0..2 {
-            let mut row = 0;
-            while row + ROWS <= x.rows() {
-                block::<F, ROWS>(tile, half, x, row, &mut target);
-                row += ROWS;
-            }
-            match x.rows() - row {
-                1 => block::<F, 1>(tile, half, x, row, &mut target),
-                2 => block::<F, 2>(tile, half, x, row, &mut target),
-                3 => block::<F, 3>(tile, half, x, row, &mut target),
-                _ => {}
+            for k in 0..x.rows().div_ceil(ROW_BLOCK) {
+                let (groups, rows) = x.block(k);
+                let first = k * ROW_BLOCK;
+                let mut row = 0;
+                while row + ROWS <= rows {
+                    block::<F, ROWS>(tile, half, groups, row, first, &mut target);
+                    row += ROWS;
+                }
+                match rows - row {
+                    1 => block::<F, 1>(tile, half, groups, row, first, &mut target),
+                    2 => block::<F, 2>(tile, half, groups, row, first, &mut target),
+                    3 => block::<F, 3>(tile, half, groups, row, first, &mut target),
+                    _ => {}
+                }
             }
         }
     });
@@ -65,38 +71,41 @@ fn run<const F: u8>(
 fn block<const F: u8, const R: usize>(
     tile: &[u8],
     half: usize,
-    x: ActivationRows<'_>,
+    groups: &[RowBlock],
     row: usize,
+    first: usize,
     target: &mut Target<'_>,
 ) {
-    let groups = x.d_in() / GROUP;
-    let rows: [_; R] = std::array::from_fn(|r| &x.row(row + r)[..groups]);
     let mut acc = [_mm256_setzero_ps(); R];
     match F {
         Q4 | Q4_MIN => {
             let n = if F == Q4 { Format::Q4.packed_group() } else { Format::Q4Min.packed_group() };
-            for (g, b) in tile.chunks_exact(n).take(groups).enumerate() {
+            for (b, x) in tile.chunks_exact(n).zip(groups) {
+                // The block has 12 rows and row + R <= 12, so the conversion cannot fail.
+                let x: &[ActivationGroup; R] = x[row..row + R].first_chunk().expect("R rows");
                 let w = nibbles(&b[..256], half);
                 let d = halves(&b[256 + 16 * half..][..16]);
                 each_row!(r < R, {
-                    let dot = dot4(&w, &rows[r][g].codes);
+                    let dot = dot4(&w, &x[r].codes);
                     if F == Q4 {
-                        let dot = _mm256_add_epi32(dot, _mm256_set1_epi32(-8 * rows[r][g].sum));
-                        acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                        let dot = _mm256_add_epi32(dot, _mm256_set1_epi32(-8 * x[r].sum));
+                        acc[r] = add_group(acc[r], d, x[r].scale, dot);
                     } else {
                         let m = halves(&b[288 + 16 * half..][..16]);
-                        acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
-                        acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(rows[r][g].weighted), acc[r]);
+                        acc[r] = add_group(acc[r], d, x[r].scale, dot);
+                        acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(x[r].weighted), acc[r]);
                     }
                 });
             }
         }
         _ => {
-            for (g, b) in tile.chunks_exact(Format::Q8.packed_group()).take(groups).enumerate() {
+            for (b, x) in tile.chunks_exact(Format::Q8.packed_group()).zip(groups) {
+                // As above.
+                let x: &[ActivationGroup; R] = x[row..row + R].first_chunk().expect("R rows");
                 let d = halves(&b[512 + 16 * half..][..16]);
                 each_row!(r < R, {
-                    let dot = dot8(&b[..512], half, &rows[r][g].codes);
-                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
+                    let dot = dot8(&b[..512], half, &x[r].codes);
+                    acc[r] = add_group(acc[r], d, x[r].scale, dot);
                 });
             }
         }
@@ -104,7 +113,7 @@ fn block<const F: u8, const R: usize>(
     for (r, acc) in acc.iter().enumerate() {
         let mut lanes = [0.0f32; 8];
         _mm256_storeu_ps(&mut lanes, *acc);
-        target.store(row + r, 8 * half, lanes);
+        target.store(first + row + r, 8 * half, lanes);
     }
 }
 
@@ -168,4 +177,40 @@ fn dot8(w: &[u8], half: usize, codes: &[i8; GROUP]) -> __m256i {
 #[target_feature(enable = "avx2,fma")]
 fn add_group(acc: __m256, d: __m256, scale: f32, dot: __m256i) -> __m256 {
     _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(scale)), _mm256_cvtepi32_ps(dot), acc)
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
+    for_each_group(x, d_in, groups, |x, group| {
+        let (x, _) = x.as_chunks::<8>();
+        let x = [_mm256_loadu_ps(&x[0]), _mm256_loadu_ps(&x[1]), _mm256_loadu_ps(&x[2]), _mm256_loadu_ps(&x[3])];
+        let magnitude = _mm256_set1_epi32(0x7fff_ffff);
+        let bits = |v| _mm256_and_si256(_mm256_castps_si256(v), magnitude);
+        let max = _mm256_max_epu32;
+        let top = max(max(bits(x[0]), bits(x[1])), max(bits(x[2]), bits(x[3])));
+        let top = _mm_max_epu32(_mm256_castsi256_si128(top), _mm256_extracti128_si256::<1>(top));
+        let top = _mm_max_epu32(top, _mm_unpackhi_epi64(top, top));
+        let top = _mm_max_epu32(top, _mm_shuffle_epi32::<1>(top));
+        let Some((inverse, scale)) = scales(_mm_cvtsi128_si32(top) as u32) else {
+            *group = ActivationGroup::NOT_FINITE;
+            return;
+        };
+        let round = _mm256_set1_ps(ROUND);
+        let integer = |v| {
+            let shifted = _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(inverse)), round);
+            _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_castps_si256(round))
+        };
+        let q = [integer(x[0]), integer(x[1]), integer(x[2]), integer(x[3])];
+        // Packing works within 128-bit halves; the permutation puts the groups of four back in order.
+        let bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+        let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+        _mm256_storeu_si256(&mut group.codes, _mm256_permutevar8x32_epi32(bytes, order));
+        let sum = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
+        let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+        let sum = _mm_add_epi32(sum, _mm_unpackhi_epi64(sum, sum));
+        let sum = _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32::<1>(sum)));
+        group.scale = scale;
+        group.sum = sum;
+        group.weighted = scale * sum as f32;
+    });
 }

@@ -1,17 +1,19 @@
 //! AVX-512 VNNI: one register holds 16 output rows x 4 channels, so a group of 32 is eight `vpdpbusd`
-//! (unsigned weights x signed activations, summed into 32-bit lanes) against broadcast activations. The
-//! eight unpacked weight registers are used for all rows of a block.
+//! (unsigned weights x signed activations, summed into 32-bit lanes) against broadcast activations.
+//!
+//! `vpdpbusd` takes 5 cycles and two start each cycle, so ten independent sums keep both ports busy: the loop runs
+//! over the rows of a block inside, over the weight registers outside, and each weight register is unpacked once
+//! for all rows.
 
 use super::{Target, each_row, for_each_tile};
-use crate::activations::ActivationRows;
-use crate::format::{Format, GROUP};
+use crate::activations::{ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales};
+use crate::format::Format;
 use crate::matrix::PackedMatrix;
-use safe_unaligned_simd::x86_64::{_mm_loadu_si32, _mm256_loadu_si256, _mm512_loadu_si512, _mm512_storeu_ps};
+use safe_unaligned_simd::x86_64::{
+    _mm_loadu_si32, _mm_storeu_si128, _mm256_loadu_si256, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_storeu_ps,
+};
 use std::arch::x86_64::*;
 use std::ops::Range;
-
-/// 8 weight registers + 8 accumulators + temporaries of overlapping rows stay within 32 registers.
-const ROWS: usize = 8;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 pub(super) fn multiply(
@@ -42,126 +44,125 @@ fn run<const F: u8>(
     stride: usize,
 ) {
     for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
-        let mut row = 0;
-        while row + ROWS <= x.rows() {
-            block::<F, ROWS>(tile, x, row, &mut target);
-            row += ROWS;
-        }
-        let rest = x.rows() - row;
-        if rest >= 4 {
-            block::<F, 4>(tile, x, row, &mut target);
-            row += 4;
-        }
-        match x.rows() - row {
-            1 => block::<F, 1>(tile, x, row, &mut target),
-            2 => block::<F, 2>(tile, x, row, &mut target),
-            3 => block::<F, 3>(tile, x, row, &mut target),
-            _ => {}
+        for k in 0..x.rows().div_ceil(ROW_BLOCK) {
+            let (groups, rows) = x.block(k);
+            let first = k * ROW_BLOCK;
+            if rows == ROW_BLOCK {
+                block::<F, ROW_BLOCK>(tile, groups, 0, first, &mut target);
+                continue;
+            }
+            let mut row = 0;
+            if rows - row >= 8 {
+                block::<F, 8>(tile, groups, row, first, &mut target);
+                row += 8;
+            }
+            if rows - row >= 4 {
+                block::<F, 4>(tile, groups, row, first, &mut target);
+                row += 4;
+            }
+            if rows - row >= 2 {
+                block::<F, 2>(tile, groups, row, first, &mut target);
+                row += 2;
+            }
+            if rows - row == 1 {
+                block::<F, 1>(tile, groups, row, first, &mut target);
+            }
         }
     });
 }
 
+/// Rows `row .. row + R` of a block against one tile.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 fn block<const F: u8, const R: usize>(
     tile: &[u8],
-    x: ActivationRows<'_>,
+    groups: &[RowBlock],
     row: usize,
+    first: usize,
     target: &mut Target<'_>,
 ) {
-    let groups = x.d_in() / GROUP;
-    let rows: [_; R] = std::array::from_fn(|r| &x.row(row + r)[..groups]);
     let mut acc = [_mm512_setzero_ps(); R];
-    match F {
-        Q4 => {
-            let (blocks, _) = tile.as_chunks::<{ Format::Q4.packed_group() }>();
-            for (g, b) in blocks[..groups].iter().enumerate() {
-                let w = nibbles(b.first_chunk().expect("256 of 288 bytes"));
-                let d = halves(b[256..].first_chunk().expect("32 of 32 bytes"));
-                each_row!(r < R, {
-                    let start = _mm512_set1_epi32(-8 * rows[r][g].sum);
-                    let dot = dot(start, &w, &rows[r][g].codes);
-                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
-                });
+    let mask = _mm512_set1_epi8(15);
+    // Flipping the top bit adds 128 and makes 8-bit codes unsigned.
+    let flip = _mm512_set1_epi8(-128);
+    let n = [Format::Q4, Format::Q4Min, Format::Q8][F as usize].packed_group();
+    for (b, x) in tile.chunks_exact(n).zip(groups) {
+        // The block has 12 rows and row + R <= 12, so the conversion cannot fail.
+        let x: &[ActivationGroup; R] = x[row..row + R].first_chunk().expect("R rows");
+        let (codes, rest) = b.split_at(if F == Q8 { 512 } else { 256 });
+        let (codes, _) = codes.as_chunks::<64>();
+        let (halves, _) = rest.as_chunks::<32>();
+        let mut dot = [_mm512_setzero_si512(); R];
+        each_row!(r < R, {
+            // Undoes the offset of the codes.
+            match F {
+                Q4 => dot[r] = _mm512_set1_epi32(-8 * x[r].sum),
+                Q8 => dot[r] = _mm512_set1_epi32(-128 * x[r].sum),
+                _ => {}
+            }
+        });
+        for (j, codes) in codes.iter().enumerate() {
+            let w = _mm512_loadu_si512(codes);
+            if F == Q8 {
+                let w = _mm512_xor_si512(w, flip);
+                each_row!(r < R, { dot[r] = _mm512_dpbusd_epi32(dot[r], w, four(&x[r], j)) });
+            } else {
+                let low = _mm512_and_si512(w, mask);
+                each_row!(r < R, { dot[r] = _mm512_dpbusd_epi32(dot[r], low, four(&x[r], j)) });
+                let high = _mm512_and_si512(_mm512_srli_epi16::<4>(w), mask);
+                each_row!(r < R, { dot[r] = _mm512_dpbusd_epi32(dot[r], high, four(&x[r], j + 4)) });
             }
         }
-        Q4_MIN => {
-            let (blocks, _) = tile.as_chunks::<{ Format::Q4Min.packed_group() }>();
-            for (g, b) in blocks[..groups].iter().enumerate() {
-                let w = nibbles(b.first_chunk().expect("256 of 320 bytes"));
-                let d = halves(b[256..].first_chunk().expect("32 of 64 bytes"));
-                let m = halves(b[288..].first_chunk().expect("32 of 32 bytes"));
-                each_row!(r < R, {
-                    let dot = dot(_mm512_setzero_si512(), &w, &rows[r][g].codes);
-                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
-                    acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(rows[r][g].weighted), acc[r]);
-                });
-            }
-        }
-        _ => {
-            let (blocks, _) = tile.as_chunks::<{ Format::Q8.packed_group() }>();
-            // Flipping the top bit adds 128 and makes the codes unsigned.
-            let flip = _mm512_set1_epi8(-128);
-            for (g, b) in blocks[..groups].iter().enumerate() {
-                let (parts, _) = b[..512].as_chunks::<64>();
-                let mut w = [flip; 8];
-                for (w, part) in w.iter_mut().zip(parts) {
-                    *w = _mm512_xor_si512(_mm512_loadu_si512(part), flip);
-                }
-                let d = halves(b[512..].first_chunk().expect("32 of 32 bytes"));
-                each_row!(r < R, {
-                    let start = _mm512_set1_epi32(-128 * rows[r][g].sum);
-                    let dot = dot(start, &w, &rows[r][g].codes);
-                    acc[r] = add_group(acc[r], d, rows[r][g].scale, dot);
-                });
-            }
+        let d = _mm512_cvtph_ps(_mm256_loadu_si256(&halves[0]));
+        each_row!(r < R, {
+            let scale = _mm512_mul_ps(d, _mm512_set1_ps(x[r].scale));
+            acc[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(dot[r]), acc[r]);
+        });
+        if F == Q4_MIN {
+            let m = _mm512_cvtph_ps(_mm256_loadu_si256(&halves[1]));
+            each_row!(r < R, { acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(x[r].weighted), acc[r]) });
         }
     }
     for (r, acc) in acc.iter().enumerate() {
         let mut lanes = [0.0f32; 16];
         _mm512_storeu_ps(&mut lanes, *acc);
-        target.store(row + r, 0, lanes);
+        target.store(first + row + r, 0, lanes);
     }
 }
 
-/// The eight weight registers of a 4-bit group: low nibbles are channels 0..16, high ones 16..32.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn nibbles(codes: &[u8; 256]) -> [__m512i; 8] {
-    let mask = _mm512_set1_epi8(15);
-    let (parts, _) = codes.as_chunks::<64>();
-    let mut w = [mask; 8];
-    for (j, part) in parts.iter().enumerate() {
-        let both = _mm512_loadu_si512(part);
-        w[j] = _mm512_and_si512(both, mask);
-        w[j + 4] = _mm512_and_si512(_mm512_srli_epi16::<4>(both), mask);
-    }
-    w
-}
-
-/// Sixteen f16 as f32.
-#[inline]
-#[target_feature(enable = "avx512f,f16c")]
-fn halves(bytes: &[u8; 32]) -> __m512 {
-    _mm512_cvtph_ps(_mm256_loadu_si256(bytes))
-}
-
-/// `start + sum` of weights x activations over the group, exact.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vnni")]
-fn dot(start: __m512i, w: &[__m512i; 8], codes: &[i8; GROUP]) -> __m512i {
-    let (codes, _) = codes.as_chunks::<4>();
-    let mut dot = start;
-    for j in 0..8 {
-        // Through a vector load: the broadcast then folds into the multiply instead of using a shuffle.
-        let four = _mm512_broadcastd_epi32(_mm_loadu_si32(&codes[j]));
-        dot = _mm512_dpbusd_epi32(dot, w[j], four);
-    }
-    dot
-}
-
+/// Activation codes `4 j .. 4 j + 4` in every 32-bit lane. Through a vector load, so that the broadcast folds into
+/// the multiply instead of using a shuffle.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add_group(acc: __m512, d: __m512, scale: f32, dot: __m512i) -> __m512 {
-    _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(scale)), _mm512_cvtepi32_ps(dot), acc)
+fn four(x: &ActivationGroup, j: usize) -> __m512i {
+    let (codes, _) = x.codes.as_chunks::<4>();
+    _mm512_broadcastd_epi32(_mm_loadu_si32(&codes[j]))
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
+    for_each_group(x, d_in, groups, |x, group| {
+        let (x, _) = x.as_chunks::<16>();
+        let (a, b) = (_mm512_loadu_ps(&x[0]), _mm512_loadu_ps(&x[1]));
+        let magnitude = _mm512_set1_epi32(0x7fff_ffff);
+        let bits = |v| _mm512_and_si512(_mm512_castps_si512(v), magnitude);
+        let top = _mm512_reduce_max_epu32(_mm512_max_epu32(bits(a), bits(b)));
+        let Some((inverse, scale)) = scales(top) else {
+            *group = ActivationGroup::NOT_FINITE;
+            return;
+        };
+        let round = _mm512_set1_ps(ROUND);
+        let integer = |v| {
+            let shifted = _mm512_add_ps(_mm512_mul_ps(v, _mm512_set1_ps(inverse)), round);
+            _mm512_sub_epi32(_mm512_castps_si512(shifted), _mm512_castps_si512(round))
+        };
+        let (a, b) = (integer(a), integer(b));
+        let (codes, _) = group.codes.as_chunks_mut::<16>();
+        _mm_storeu_si128(&mut codes[0], _mm512_cvtepi32_epi8(a));
+        _mm_storeu_si128(&mut codes[1], _mm512_cvtepi32_epi8(b));
+        let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
+        group.scale = scale;
+        group.sum = sum;
+        group.weighted = scale * sum as f32;
+    });
 }

@@ -6,9 +6,11 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(target_arch = "aarch64")]
+mod neon_dotprod;
 mod scalar;
 
-use crate::activations::ActivationRows;
+use crate::activations::{ActivationRows, RowBlock};
 use crate::matrix::PackedMatrix;
 use fura_simd::{Isa, Tier};
 use std::ops::Range;
@@ -33,7 +35,24 @@ pub(crate) fn multiply(
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Tier::Neon => unsafe { neon::multiply(w, x, tiles, out, stride) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::NeonDot => unsafe { neon_dotprod::multiply(w, x, tiles, out, stride) },
         _ => scalar::multiply(w, x, tiles, out, stride),
+    }
+}
+
+/// Quantizes rows; [`crate::Activations::quantize`] has sized `groups`.
+#[allow(unsafe_code)]
+pub(crate) fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
+    match isa.tier() {
+        // SAFETY: an `Isa` of this tier exists only if detection found the features.
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx512 => unsafe { avx512::quantize(x, d_in, groups) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx2 => unsafe { avx2::quantize(x, d_in, groups) },
+        _ => scalar::quantize(x, d_in, groups),
     }
 }
 
@@ -64,7 +83,7 @@ impl Target<'_> {
 /// accumulators of a rolled loop live in memory.
 macro_rules! each_row {
     ($r:ident < $R:ident, $body:block) => {
-        each_row!(@ $r $R $body 0 1 2 3 4 5 6 7)
+        each_row!(@ $r $R $body 0 1 2 3 4 5 6 7 8 9 10 11)
     };
     (@ $r:ident $R:ident $body:block $($k:literal)*) => {
         $({ let $r: usize = $k; if $r < $R $body })*
@@ -72,9 +91,9 @@ macro_rules! each_row {
 }
 use each_row;
 
-/// Rows handled against one pass over the tiles: their codes (`PANEL x d_in` bytes, 64 x 1536 = 96 KB) stay
+/// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 38 KB at d_in = 576) stay
 /// in a second-level cache while the tiles go by, and a tile (up to 16 x d_in / 2 bytes) stays in the first.
-const PANEL: usize = 32;
+const PANEL: usize = 4 * crate::ROW_BLOCK;
 
 /// Walks panels of rows, then tiles, then blocks of `R` rows with the rest one by one.
 #[inline(always)]

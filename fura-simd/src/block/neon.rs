@@ -57,11 +57,11 @@ fn tile<const R: usize>(t: &[f32], k: usize, d_in: usize, x: &[f32], y: &mut [f3
             }
         }
     }
-    for r in 0..R {
+    for (r, acc) in acc.iter().enumerate() {
         let at = r * d_in + k * 32;
         let (parts, _) = y[at..at + 32].as_chunks_mut::<4>();
-        for n in 0..8 {
-            vst1q_f32(&mut parts[n], acc[r][n]);
+        for (part, sum) in parts.iter_mut().zip(acc) {
+            vst1q_f32(part, *sum);
         }
     }
 }

@@ -1,0 +1,166 @@
+//! The command line, as help text one can learn from.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use fura::reward::Reward;
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(
+    name = "fura",
+    version,
+    about = "Trains specialist LLMs on personal devices by forward passes alone",
+    long_about = "Trains a specialist of a shared INT4 model from outcomes that a program checks, by forward passes \
+                  alone. The model file is never changed; a specialist is a small file of its own.",
+    after_help = "Exit codes: 0 done, 2 something in the input is wrong (nothing was written), 130 interrupted \
+                  (saved; go on with --resume).\n\nEnvironment: FURA_CPU=scalar|avx2|avx512|neon forces an \
+                  instruction set; results are the same bits."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Args, Clone)]
+pub(crate) struct Common {
+    /// Print machine-readable JSON, one object a line; the last line is the result
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Threads to use [default: all cores]; results do not depend on it
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Folder for packs, the training-ready copies of models [default: $XDG_CACHE_HOME/fura or ~/.cache/fura]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Show what a model file holds and which kernels would run it
+    Inspect(Inspect),
+    /// Continue a prompt, with the base model or a specialist
+    Run(Run),
+    /// Train a specialist from checked outcomes
+    Train(Train),
+    /// Measure success on held-out tasks
+    Eval(Eval),
+    /// Rebuild a specialist from its run log alone, without the model
+    Rebuild(Rebuild),
+}
+
+#[derive(Args)]
+pub(crate) struct Inspect {
+    /// GGUF file
+    #[arg(required_unless_present = "cpu")]
+    pub(crate) model: Option<PathBuf>,
+    /// Show the instruction sets of this machine and the one that would be used
+    #[arg(long)]
+    pub(crate) cpu: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// GGUF file
+    pub(crate) model: PathBuf,
+    /// Text to continue
+    pub(crate) prompt: String,
+    /// Specialist file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) specialist: Option<PathBuf>,
+    /// Most tokens to generate
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) max_tokens: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct Train {
+    /// GGUF file
+    pub(crate) model: PathBuf,
+    /// Task file (JSON Lines), or habits:SEED for a generated phone user
+    #[arg(long, value_name = "TASKS")]
+    pub(crate) tasks: String,
+    /// Specialist to write; the run log is written beside it as FILE.runlog
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Go on from the run log of an interrupted run; its settings are used, the ones given here are ignored
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Generations of the run
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) generations: u32,
+    /// Antithetic pairs in a generation; twice as many members answer the requests
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) pairs: u32,
+    /// Requests that every member answers in a generation
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) requests: u32,
+    /// Standard deviation of the perturbation, relative to the singular values
+    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    pub(crate) sigma: f32,
+    /// Step size
+    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    pub(crate) alpha: f32,
+    /// Share of the step size that is left at the end (linear decay)
+    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    pub(crate) final_alpha: f32,
+    /// Share of the coordinates forgotten in a generation
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub(crate) decay: f32,
+    /// What is maximized
+    #[arg(long, value_enum, default_value_t = RewardKind::LogExpected)]
+    pub(crate) reward: RewardKind,
+    /// Input channels in a block
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) block: u16,
+    /// Seed of the perturbations
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Held-out questions to evaluate on, of each kind
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) eval: u32,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum RewardKind {
+    /// Log of the exact expected reward
+    LogExpected,
+    /// Exact expected reward
+    Expected,
+    /// Reward of the most likely answer
+    Greedy,
+}
+
+impl From<RewardKind> for Reward {
+    fn from(kind: RewardKind) -> Reward {
+        match kind {
+            RewardKind::LogExpected => Reward::LogExpected,
+            RewardKind::Expected => Reward::Expected,
+            RewardKind::Greedy => Reward::Greedy,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Eval {
+    /// GGUF file
+    pub(crate) model: PathBuf,
+    /// Task file (JSON Lines), or habits:SEED
+    #[arg(long, value_name = "TASKS")]
+    pub(crate) tasks: String,
+    /// Specialist file [default: the base model]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) specialist: Option<PathBuf>,
+    /// Held-out questions of each kind
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) eval: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct Rebuild {
+    /// Run log
+    pub(crate) log: PathBuf,
+    /// Specialist to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}

@@ -1,0 +1,61 @@
+//! Parses arguments, runs a command, turns its outcome into an exit code.
+
+mod args;
+mod eval;
+mod inspect;
+mod memory;
+mod progress;
+mod rebuild;
+mod report;
+mod run;
+mod session;
+mod train;
+
+use clap::Parser;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something in the input (arguments, files, environment) is wrong; nothing was written.
+const INPUT_ERROR: u8 = 2;
+/// Interrupted; what was learnt is saved and `--resume` goes on.
+const INTERRUPTED: u8 = 130;
+
+/// How a command ended when nothing went wrong.
+pub(crate) enum Outcome {
+    Done,
+    Interrupted,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let args = args::Cli::parse();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancel);
+    // A second Ctrl-C ends the process at once; the run log survives that too.
+    let handler = ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+        eprintln!("\ninterrupted: saving (press Ctrl-C again to stop at once)");
+    });
+    if let Err(e) = handler {
+        eprintln!("fura: Ctrl-C cannot be caught ({e}); the run log is still safe to resume from");
+    }
+    let result = match &args.command {
+        args::Command::Inspect(a) => inspect::run(a, &args.common),
+        args::Command::Run(a) => run::run(a, &args.common, &cancel),
+        args::Command::Train(a) => train::run(a, &args.common, &cancel),
+        args::Command::Eval(a) => eval::run(a, &args.common, &cancel),
+        args::Command::Rebuild(a) => rebuild::run(a, &args.common),
+    };
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Interrupted) => ExitCode::from(INTERRUPTED),
+        Err(e) => {
+            // The cause is part of every message, so only the outermost context and the error are printed.
+            let line = format!("{e:#}").replace('\n', " ");
+            eprintln!("fura: {line}");
+            ExitCode::from(INPUT_ERROR)
+        }
+    }
+}

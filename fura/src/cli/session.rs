@@ -1,0 +1,100 @@
+//! What most commands begin with: instruction set, threads, model, tasks, specialist.
+
+use super::args::Common;
+use super::progress::Progress;
+use anyhow::{Context, Result, anyhow};
+use fura::core::specialist::Specialist;
+use fura::model::{Materialized, Model};
+use fura::simd::Isa;
+use fura::tasks::{Habits, TaskSet, TaskSource};
+use std::path::{Path, PathBuf};
+
+/// Block size when nothing else says one: the quantization group.
+pub(crate) const BLOCK: usize = 32;
+
+pub(crate) struct Session {
+    pub(crate) isa: Isa,
+    pub(crate) pool: rayon::ThreadPool,
+    cache: PathBuf,
+    json: bool,
+}
+
+impl Session {
+    pub(crate) fn new(common: &Common) -> Result<Session> {
+        let isa = match std::env::var("FURA_CPU") {
+            Ok(name) => Isa::named(&name).context("environment variable FURA_CPU")?,
+            Err(std::env::VarError::NotPresent) => Isa::detect(),
+            Err(e) => return Err(anyhow!("environment variable FURA_CPU: {e}")),
+        };
+        let threads = match common.threads {
+            Some(n) => usize::from(n),
+            None => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("fura-{i}"))
+            .build()
+            .context("starting threads")?;
+        Ok(Session { isa, pool, cache: cache_folder(common)?, json: common.json })
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// Opens a model; its pack is made on first use, with progress.
+    pub(crate) fn model(&self, file: &Path, block: usize) -> Result<Model> {
+        let mut bar: Option<Progress> = None;
+        let mut progress = |done: usize, all: usize| {
+            let bar = bar.get_or_insert_with(|| Progress::new("packing (once)", all as u64, self.json));
+            bar.set(done as u64, "");
+        };
+        let model = self.pool.install(|| Model::open(file, &self.cache, block, &mut progress))?;
+        if let Some(bar) = bar {
+            bar.clear();
+        }
+        Ok(model)
+    }
+}
+
+fn cache_folder(common: &Common) -> Result<PathBuf> {
+    if let Some(folder) = &common.cache {
+        return Ok(folder.clone());
+    }
+    if let Some(folder) = std::env::var_os("XDG_CACHE_HOME").filter(|f| !f.is_empty()) {
+        return Ok(PathBuf::from(folder).join("fura"));
+    }
+    let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    let home = home.ok_or_else(|| anyhow!("no home folder is known; say where packs go with --cache DIR"))?;
+    Ok(PathBuf::from(home).join(".cache").join("fura"))
+}
+
+/// A task file, or `habits:SEED`.
+pub(crate) fn tasks(spec: &str, seed: u64) -> Result<TaskSource> {
+    if spec.starts_with("habits:") {
+        return Ok(TaskSource::Habits(spec.parse::<Habits>().context("--tasks")?));
+    }
+    Ok(TaskSource::File { set: TaskSet::open(spec)?, seed })
+}
+
+/// Loads a specialist and checks that it belongs to this model.
+pub(crate) fn specialist(path: &Path, model: &Model) -> Result<Specialist> {
+    let specialist = Specialist::load(path)?;
+    specialist
+        .check_base(&model.fingerprint(), model.layout())
+        .with_context(|| format!("{} does not fit {}", path.display(), model.file().display()))?;
+    Ok(specialist)
+}
+
+/// The block size a specialist was trained with.
+pub(crate) fn block_of(path: Option<&Path>) -> Result<usize> {
+    match path {
+        Some(path) => Ok(Specialist::load(path)?.layout().block()),
+        None => Ok(BLOCK),
+    }
+}
+
+/// The specialist's transforms, made once.
+pub(crate) fn materialize(session: &Session, model: &Model, specialist: &Specialist) -> Materialized {
+    Materialized::new(model, session.isa, specialist.coordinates())
+}

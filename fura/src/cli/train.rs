@@ -1,0 +1,223 @@
+//! `fura train`.
+
+use super::args::{Common, Train};
+use super::memory::Peak;
+use super::progress::Progress;
+use super::session::{Session, tasks};
+use super::{Outcome, report};
+use anyhow::{Context, Result, bail};
+use fura::core::estimator::{EsConfig, Schedule};
+use fura::evaluation::{Evaluation, HeldOut};
+use fura::model::{Base, Materialized, Model};
+use fura::scorer::{Scorer, WAVE_ROWS};
+use fura::tasks::TaskSource;
+use fura::trainer::{RunPlan, Trainer};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
+    let session = Session::new(common)?;
+    let source = tasks(&args.tasks, args.seed)?;
+    let log = log_path(&args.out);
+    check_paths(args, &log)?;
+    let block = if args.resume { resumed_block(&log)? } else { usize::from(args.block) };
+    let model = session.model(&args.model, block)?;
+    let held = HeldOut::new(&model, &source, args.eval as usize)?;
+    let mut trainer = if args.resume {
+        let (trainer, history) = Trainer::resume(&model, &source, &log)?;
+        if history.torn_bytes > 0 {
+            eprintln!("{}: cut off {} bytes of an unfinished record", log.display(), history.torn_bytes);
+        }
+        trainer
+    } else {
+        Trainer::create(&model, plan(args, &source), config(args), &log)?
+    };
+
+    let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
+    let mut peak = Peak::default();
+    // Sized by the first batch of a generation, so that inference and training are compared at the same one.
+    let Some(base) = session.pool.install(|| held.evaluate(&mut scorer, &Base, cancel))? else {
+        return interrupted(args, &trainer);
+    };
+    let questions = trainer.questions(&source)?;
+    session.pool.install(|| inference_at_the_same_batch(&mut scorer, &trainer, &questions, cancel))?;
+    peak.sample();
+    let inference_private = peak.bytes();
+    if common.json {
+        println!("{}", json!({"event": "base", "base": base}));
+    } else {
+        report::evaluations(&[("base", &base)]);
+    }
+
+    let rows = scorer.rows();
+    let start = Instant::now();
+    let total = u64::from(trainer.plan().generations);
+    let bar = Progress::new("training", total, common.json);
+    bar.start_at(u64::from(trainer.generation()));
+    while !trainer.is_done() {
+        let questions = trainer.questions(&source)?;
+        let Some(step) = session.pool.install(|| trainer.step(&mut scorer, &questions, cancel))? else {
+            bar.clear();
+            return interrupted(args, &trainer);
+        };
+        peak.sample();
+        if common.json {
+            println!("{}", json!({"event": "generation", "report": step}));
+        }
+        let flat = if step.flat { ", flat: nothing learnt" } else { "" };
+        let message = format!("reward {:.3}, spread {:.3}{flat}", step.mean, step.spread);
+        bar.set(u64::from(trainer.generation()), &message);
+    }
+    bar.clear();
+    let seconds = start.elapsed().as_secs_f64();
+    let tokens = scorer.rows() - rows;
+
+    let specialist = trainer.specialist()?;
+    specialist.save(&args.out)?;
+    let transforms = Materialized::new(&model, session.isa, specialist.coordinates());
+    let Some(trained) = session.pool.install(|| held.evaluate(&mut scorer, &transforms, cancel))? else {
+        return Ok(Outcome::Interrupted);
+    };
+    trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
+    trainer.log_mut().finish()?;
+    let bytes = std::fs::metadata(&args.out).map(|m| m.len()).unwrap_or_default();
+    let summary = Summary { base, trained, seconds, tokens, bytes, inference_private, peak: peak.bytes() };
+    summary.print(common.json, &model, &trainer, &args.out, &log);
+    Ok(Outcome::Done)
+}
+
+/// The base model on a generation's batch: as many copies as the population has members.
+fn inference_at_the_same_batch(
+    scorer: &mut Scorer<'_>,
+    trainer: &Trainer<'_>,
+    questions: &[fura::question::Question],
+    cancel: &AtomicBool,
+) -> Result<()> {
+    // Workspaces are what counts, and they are sized by waves: two members fill as many as all of them.
+    let members = trainer.estimator().ask().len().min(2);
+    scorer.score(&Base, members, questions, cancel)?;
+    Ok(())
+}
+
+struct Summary {
+    base: Evaluation,
+    trained: Evaluation,
+    seconds: f64,
+    tokens: u64,
+    bytes: u64,
+    inference_private: Option<u64>,
+    peak: Option<u64>,
+}
+
+impl Summary {
+    fn print(&self, json: bool, model: &Model, trainer: &Trainer<'_>, out: &Path, log: &Path) {
+        let share = model.layout().coordinates() as f64 / model.parameters() as f64;
+        let generations = trainer.generation();
+        if json {
+            println!(
+                "{}",
+                json!({
+                    "base": self.base,
+                    "specialist": self.trained,
+                    "generations": generations,
+                    "tokens": self.tokens,
+                    "seconds": self.seconds,
+                    "specialist_bytes": self.bytes,
+                    "trainable_share": share,
+                    "peak_private_bytes": self.peak,
+                    "inference_private_bytes": self.inference_private,
+                })
+            );
+            return;
+        }
+        report::evaluations(&[("base", &self.base), ("specialist", &self.trained)]);
+        println!(
+            "{generations} generations, {:.2} million tokens here, {:.1} minutes",
+            self.tokens as f64 / 1e6,
+            self.seconds / 60.0
+        );
+        println!(
+            "{} ({:.2} MB, {:.3} % of the parameters), run log {}",
+            out.display(),
+            self.bytes as f64 / 1e6,
+            100.0 * share,
+            log.display()
+        );
+        if let (Some(peak), Some(inference)) = (self.peak, self.inference_private) {
+            println!(
+                "private memory: {:.0} MB at the peak of training, {:.0} MB of inference at the same batch",
+                peak as f64 / 1e6,
+                inference as f64 / 1e6
+            );
+        }
+    }
+}
+
+fn plan(args: &Train, source: &TaskSource) -> RunPlan {
+    RunPlan {
+        tasks: source.describe(),
+        requests: args.requests as usize,
+        reward: args.reward.into(),
+        generations: args.generations,
+    }
+}
+
+fn config(args: &Train) -> EsConfig {
+    let schedule = if args.final_alpha == 1.0 {
+        Schedule::Constant
+    } else {
+        Schedule::Linear { fraction: args.final_alpha, generations: args.generations }
+    };
+    EsConfig {
+        seed: args.seed,
+        pairs: args.pairs,
+        sigma: args.sigma,
+        alpha: args.alpha,
+        schedule,
+        decay: args.decay,
+        ..EsConfig::default()
+    }
+}
+
+fn log_path(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".runlog");
+    PathBuf::from(name)
+}
+
+/// Refuses before any work what would fail after it.
+fn check_paths(args: &Train, log: &Path) -> Result<()> {
+    if args.resume && !log.exists() {
+        bail!("{}: no such run log; start the run without --resume", log.display());
+    }
+    if !args.resume && log.exists() {
+        bail!("{}: a run log is there already; go on with --resume, or remove it", log.display());
+    }
+    if args.out.is_dir() {
+        bail!("--out {}: a folder; name a file", args.out.display());
+    }
+    let folder = args.out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        bail!("--out {}: there is no folder {}", args.out.display(), folder.display());
+    }
+    Ok(())
+}
+
+fn resumed_block(log: &Path) -> Result<usize> {
+    let bytes = std::fs::read(log).with_context(|| log.display().to_string())?;
+    Ok(fura::core::runlog::RunLog::read(&bytes, log)?.header.layout.block())
+}
+
+/// Saves what was learnt and says how to go on.
+fn interrupted(args: &Train, trainer: &Trainer<'_>) -> Result<Outcome> {
+    trainer.specialist()?.save(&args.out)?;
+    eprintln!(
+        "saved after {} of {} generations to {}; go on with the same command and --resume",
+        trainer.generation(),
+        trainer.plan().generations,
+        args.out.display()
+    );
+    Ok(Outcome::Interrupted)
+}
