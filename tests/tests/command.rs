@@ -1,0 +1,251 @@
+//! The command as a stranger uses it: on the tiny model, as a process.
+
+use fura_tests::tiny;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+struct Fixture {
+    folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tiny.gguf"), tiny::bytes(1)).unwrap();
+        std::fs::write(folder.path().join("other.gguf"), tiny::bytes(2)).unwrap();
+        std::fs::write(folder.path().join("tasks.jsonl"), tiny::task_file()).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut c = Command::new(fura());
+        c.current_dir(self.folder.path()).args(line.split_whitespace()).args(["--cache", "packs"]);
+        c.env_remove("FURA_CPU").stdin(Stdio::null());
+        c
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    fn ok(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Runs what must be refused: exit code 2, one line on standard error.
+    fn refused(&self, line: &str) -> String {
+        let before = self.listing();
+        let out = self.run(line);
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{line}: {error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{line}: {error}");
+        assert_eq!(self.listing(), before, "{line}: something was written");
+        error
+    }
+
+    /// All files but the packs, which are a cache of the model and not of the command's work.
+    fn listing(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> =
+            std::fs::read_dir(self.folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        all.retain(|p| !p.ends_with("packs"));
+        all.sort();
+        all
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+}
+
+/// The built command, beside the test binaries.
+fn fura() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    let target = exe.parent().and_then(Path::parent).unwrap();
+    let fura = target.join(format!("fura{}", std::env::consts::EXE_SUFFIX));
+    assert!(fura.is_file(), "{}: not built; run `cargo test --workspace`, which builds it", fura.display());
+    fura
+}
+
+const TRAIN: &str = "train tiny.gguf --tasks tasks.jsonl --generations 12 --pairs 4 --requests 6 --json";
+
+#[test]
+fn train_eval_run_inspect_and_rebuild() {
+    let f = Fixture::new();
+    let model = f.bytes("tiny.gguf");
+    let out = f.ok(&format!("{TRAIN} --out s.fura"));
+    let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    for who in ["base", "specialist"] {
+        for set in ["heldout", "phrasings"] {
+            for field in ["success", "n", "low", "high"] {
+                assert!(last[who][set][field].is_number(), "{who}.{set}.{field} in {last}");
+            }
+        }
+    }
+    for field in ["generations", "tokens", "seconds", "specialist_bytes", "trainable_share"] {
+        assert!(last[field].as_f64().unwrap() > 0.0, "{field} in {last}");
+    }
+    assert!(!last["peak_private_bytes"].is_null() || !cfg!(target_os = "linux"));
+    assert_eq!(last["generations"], 12);
+    assert_eq!(out.lines().filter(|l| l.contains("\"event\":\"generation\"")).count(), 12);
+    assert_eq!(f.bytes("tiny.gguf"), model, "the model file is never changed");
+
+    f.ok("rebuild s.fura.runlog --out rebuilt.fura");
+    assert_eq!(f.bytes("rebuilt.fura"), f.bytes("s.fura"), "the log alone gives the same specialist");
+
+    let eval: Value = serde_json::from_str(
+        f.ok("eval tiny.gguf --tasks tasks.jsonl --specialist s.fura --json").trim(),
+    )
+    .unwrap();
+    assert_eq!(eval["specialist"], last["specialist"]);
+    let run = |extra: &str| -> Value {
+        serde_json::from_str(f.ok(&format!("run tiny.gguf abc --max-tokens 8 --json {extra}")).trim()).unwrap()
+    };
+    assert_eq!(run("")["tokens"], run("--threads 3")["tokens"]);
+    assert_eq!(run("--specialist s.fura")["tokens"], run("--specialist rebuilt.fura")["tokens"]);
+    let inspect: Value = serde_json::from_str(f.ok("inspect tiny.gguf --json").trim()).unwrap();
+    assert_eq!(inspect["coordinates"], 2 * (6 * 64 + 96));
+}
+
+#[test]
+fn threads_and_instruction_sets_give_the_same_specialist() {
+    let f = Fixture::new();
+    f.ok(&format!("{TRAIN} --out a.fura --threads 1"));
+    for (k, isa) in fura::simd::Isa::available().enumerate() {
+        let out = f
+            .command(&format!("{TRAIN} --out b{k}.fura --threads {}", k + 1))
+            .env("FURA_CPU", isa.tier().name())
+            .output()
+            .unwrap();
+        assert!(out.status.success());
+        assert_eq!(f.bytes(&format!("b{k}.fura")), f.bytes("a.fura"), "{isa:?}");
+    }
+}
+
+#[test]
+fn killed_at_any_moment_a_run_resumes_to_the_same_bytes() {
+    let f = Fixture::new();
+    let train = TRAIN.replace("--generations 12", "--generations 400");
+    f.ok(&format!("{train} --out whole.fura"));
+    let mut killed = 0;
+    for k in 0..6u64 {
+        let name = format!("k{k}.fura");
+        let mut child = f.command(&format!("{train} --out {name}")).stdout(Stdio::null()).spawn().unwrap();
+        let log = f.path(&format!("{name}.runlog"));
+        while !log.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(7 * k * k));
+        // SIGKILL on Unix: nothing of the process runs any more.
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        let out = f.run(&format!("{train} --out {name} --resume"));
+        let error = String::from_utf8_lossy(&out.stderr).into_owned();
+        if !out.status.success() {
+            // Killed before the header was whole: the only state that cannot be resumed, and it says so.
+            assert!(error.contains("runlog"), "{error}");
+            std::fs::remove_file(&log).unwrap();
+            f.ok(&format!("{train} --out {name}"));
+        }
+        assert_eq!(f.bytes(&name), f.bytes("whole.fura"), "after {k}: {error}");
+    }
+    assert!(killed > 0, "no run was still going when it was killed");
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_saves_and_resumes_to_the_same_bytes() {
+    let f = Fixture::new();
+    let train = TRAIN.replace("--generations 12", "--generations 400");
+    f.ok(&format!("{train} --out whole.fura"));
+    let mut child = f
+        .command(&format!("{train} --out s.fura"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = f.path("s.fura.runlog");
+    while std::fs::metadata(&log).map_or(0, |m| m.len()) < 6000 {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended too early");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signal.success());
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(f.path("s.fura").exists(), "what was learnt so far is saved");
+    assert_ne!(f.bytes("s.fura"), f.bytes("whole.fura"));
+    f.ok(&format!("{train} --out s.fura --resume"));
+    assert_eq!(f.bytes("s.fura"), f.bytes("whole.fura"));
+}
+
+#[test]
+fn bad_input_is_one_line_with_file_field_and_place_and_nothing_is_written() {
+    let f = Fixture::new();
+    f.ok(&format!("{TRAIN} --out s.fura"));
+    let model = f.bytes("tiny.gguf");
+
+    std::fs::write(f.path("short.gguf"), &model[..model.len() - 100]).unwrap();
+    let e = f.refused(&format!("{} --out x.fura", TRAIN.replace("tiny.gguf", "short.gguf")));
+    assert!(e.contains("short.gguf") && e.contains("tensor") && e.contains("byte"), "{e}");
+
+    let mut magic = model.clone();
+    magic[0] = b'X';
+    std::fs::write(f.path("magic.gguf"), magic).unwrap();
+    let e = f.refused("inspect magic.gguf");
+    assert!(e.contains("magic.gguf") && e.contains("magic") && e.contains("byte 0"), "{e}");
+
+    let e = f.refused("eval other.gguf --tasks tasks.jsonl --specialist s.fura");
+    assert!(e.contains("s.fura") && e.contains("other.gguf") && e.contains("base"), "{e}");
+    let e = f.refused("run other.gguf hello --specialist s.fura");
+    assert!(e.contains("s.fura"), "{e}");
+
+    let line = tiny::task_file().lines().next().unwrap().replace("\"id\"", "\"hint\":1,\"id\"");
+    std::fs::write(f.path("bad.jsonl"), format!("{}{line}\n", tiny::task_file())).unwrap();
+    let e = f.refused(&format!("{} --out x.fura", TRAIN.replace("tasks.jsonl", "bad.jsonl")));
+    assert!(e.contains("bad.jsonl") && e.contains("hint") && e.contains("line 49"), "{e}");
+
+    let e = f.refused(&format!("{TRAIN} --out s.fura"));
+    assert!(e.contains("s.fura.runlog") && e.contains("--resume"), "{e}");
+    let e = f.refused(&format!("{TRAIN} --out nowhere/x.fura"));
+    assert!(e.contains("nowhere"), "{e}");
+    let e = f.refused(&format!("{TRAIN} --out x.fura --resume"));
+    assert!(e.contains("x.fura.runlog"), "{e}");
+    let e = f.refused(&format!("{TRAIN} --out x.fura --sigma nan"));
+    assert!(e.contains("sigma"), "{e}");
+    let e = f.refused(&format!("{} --out x.fura", TRAIN.replace("tasks.jsonl", "habits:many")));
+    assert!(e.contains("habits"), "{e}");
+    let e = f.refused(&format!("{} --out s.fura --resume", TRAIN.replace("tiny.gguf", "other.gguf")));
+    assert!(e.contains("base model"), "{e}");
+
+    let out = f.command("inspect --cpu").env("FURA_CPU", "mmx").output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8(out.stderr).unwrap().contains("scalar"));
+}
+
+#[test]
+fn a_damaged_pack_is_named_and_says_what_to_do() {
+    let f = Fixture::new();
+    f.ok("inspect tiny.gguf");
+    let pack = std::fs::read_dir(f.path("packs")).unwrap().next().unwrap().unwrap().path();
+    let good = std::fs::read(&pack).unwrap();
+    for (what, bytes) in [
+        ("length", good[..good.len() - 1].to_vec()),
+        ("header", [&good[..40], b"x", &good[41..]].concat()),
+        ("magic", [b"X", &good[1..]].concat()),
+    ] {
+        std::fs::write(&pack, bytes).unwrap();
+        let e = f.refused("inspect tiny.gguf");
+        assert!(e.contains(what) && e.contains("delete"), "{what}: {e}");
+    }
+    std::fs::remove_file(&pack).unwrap();
+    f.ok("inspect tiny.gguf");
+    assert_eq!(std::fs::read(&pack).unwrap(), good, "a pack is a function of the model");
+}

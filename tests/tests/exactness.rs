@@ -1,0 +1,214 @@
+//! Contract C1 through the whole stack: the same bits alone and in a batch, in any chunks, waves and threads, on every
+//! instruction set; with zero coordinates, the base.
+
+use fura::core::estimator::{EsConfig, Estimator};
+use fura::question::Question;
+use fura::scorer::Scorer;
+use fura::simd::Isa;
+use fura::tasks::{TaskSet, TaskSource};
+use fura_model::{
+    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Transform, Wanted,
+    Workspace,
+};
+use fura_tests::tiny;
+use std::sync::atomic::AtomicBool;
+
+const PROMPTS: [&str; 4] = ["a", "the quick brown fox", "jumps over", "thirty-three bytes of plain text."];
+
+fn encode(model: &Model, text: &str) -> Vec<u32> {
+    model.tokenizer().encode(text, fura_model::tokenizer::Specials::Ignore).unwrap()
+}
+
+fn workspace(model: &Model) -> (Workspace, KvCache) {
+    let plan = Plan { rows: 256, sequences: 64, positions: 128 };
+    (Workspace::new(model, plan), KvCache::new(model.config(), 1024))
+}
+
+/// Logits of the last position of each sequence of a batch.
+fn logits(engine: Engine<'_>, members: &dyn Members, batch: &Batch, state: &mut (Workspace, KvCache)) -> Vec<Vec<f32>> {
+    engine.forward(members, batch, Wanted::Last, &mut state.1, &mut state.0).unwrap();
+    (0..batch.sequences())
+        .map(|row| {
+            let mut out = vec![0.0; engine.model().config().vocab];
+            engine.logits(&mut state.0, row, &mut out);
+            out
+        })
+        .collect()
+}
+
+fn alone(engine: Engine<'_>, members: &dyn Members, member: u32, prompt: &[u32]) -> Vec<f32> {
+    let mut batch = Batch::default();
+    batch.push(member, prompt, 0, 0);
+    logits(engine, members, &batch, &mut workspace(engine.model())).remove(0)
+}
+
+/// A specialist with sizeable coordinates.
+fn coordinates(model: &Model, seed: u64) -> Vec<f32> {
+    let config = EsConfig { seed, sigma: 0.2, pairs: 1, ..EsConfig::default() };
+    let estimator = Estimator::new(config, model.layout()).unwrap();
+    let mut c = vec![0.0; model.layout().coordinates()];
+    let member = estimator.ask().members().next().unwrap();
+    estimator.member_coordinates(member, 0..model.layout().coordinates(), &mut c);
+    c
+}
+
+/// Several specialists, and the base, in one batch.
+struct Mixed<'a>(&'a [Option<Materialized>]);
+
+impl Members for Mixed<'_> {
+    fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {
+        match &self.0[member as usize] {
+            Some(m) => m.transform(member, linear, scratch),
+            None => Transform::Identity,
+        }
+    }
+}
+
+fn engines(model: &Model) -> Vec<Engine<'_>> {
+    Isa::available().map(|isa| Engine::new(model, isa, Threads::Serial)).collect()
+}
+
+#[test]
+fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
+    for block in [32, 24] {
+        let (model, _folder) = tiny::open(1, block);
+        let isa = Isa::scalar();
+        let members = [
+            None,
+            Some(Materialized::new(&model, isa, &coordinates(&model, 1))),
+            Some(Materialized::new(&model, isa, &coordinates(&model, 2))),
+        ];
+        let mixed = Mixed(&members);
+        let mut reference: Option<Vec<Vec<f32>>> = None;
+        for engine in engines(&model) {
+            let mut batch = Batch::default();
+            let mut expected = Vec::new();
+            let mut base = 0;
+            for k in 0..60u32 {
+                let prompt = encode(&model, PROMPTS[k as usize % 4]);
+                let member = k / 4 % 3;
+                batch.push(member, &prompt, 0, base);
+                base += prompt.len();
+                expected.push((member, prompt));
+                if batch.rows() > 220 {
+                    break;
+                }
+            }
+            let together = logits(engine, &mixed, &batch, &mut workspace(&model));
+            for (got, (member, prompt)) in together.iter().zip(&expected) {
+                assert_eq!(*got, alone(engine, &mixed, *member, prompt), "{:?}", engine.isa());
+            }
+            assert_ne!(together[0], together[4], "members 0 and 1 answer the same prompt differently");
+            match &reference {
+                Some(r) => assert_eq!(*r, together, "{:?}", engine.isa()),
+                None => reference = Some(together),
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_and_a_warm_cache_change_nothing() {
+    let (model, _folder) = tiny::open(2, 32);
+    let members = [Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 3)))];
+    let mixed = Mixed(&members);
+    let prompt = encode(&model, PROMPTS[3]);
+    for engine in engines(&model) {
+        let whole = alone(engine, &mixed, 0, &prompt);
+        for chunk in [1, 7, 32] {
+            let mut state = workspace(&model);
+            let mut past = 0;
+            let mut last = Vec::new();
+            for part in prompt.chunks(chunk) {
+                let mut batch = Batch::default();
+                batch.push(0, part, past, 500);
+                past += part.len();
+                last = logits(engine, &mixed, &batch, &mut state).remove(0);
+            }
+            assert_eq!(last, whole, "{:?} chunk {chunk}", engine.isa());
+        }
+    }
+}
+
+#[test]
+fn zero_coordinates_are_the_base_and_switching_leaves_no_trace() {
+    let (model, _folder) = tiny::open(3, 32);
+    let prompt = encode(&model, PROMPTS[1]);
+    let zero = vec![0.0; model.layout().coordinates()];
+    for engine in engines(&model) {
+        let base = alone(engine, &Base, 0, &prompt);
+        let off = Materialized::new(&model, engine.isa(), &zero);
+        assert_eq!(alone(engine, &off, 0, &prompt), base);
+        let on = Materialized::new(&model, engine.isa(), &coordinates(&model, 4));
+        let mut state = workspace(&model);
+        let mut batch = Batch::default();
+        batch.push(0, &prompt, 0, 0);
+        let first = logits(engine, &on, &batch, &mut state);
+        let second = logits(engine, &Base, &batch, &mut state);
+        let third = logits(engine, &on, &batch, &mut state);
+        assert_eq!(first, third);
+        assert_eq!(second[0], base);
+        assert_ne!(first[0], base);
+    }
+}
+
+#[test]
+fn selected_logits_are_those_of_the_whole_head() {
+    let (model, _folder) = tiny::open(4, 32);
+    for engine in engines(&model) {
+        let mut state = workspace(&model);
+        let mut batch = Batch::default();
+        batch.push(0, &encode(&model, PROMPTS[1]), 0, 0);
+        let all = logits(engine, &Base, &batch, &mut state).remove(0);
+        let tokens: Vec<u32> = (0..tiny::VOCAB as u32).rev().step_by(3).collect();
+        let mut some = vec![0.0; tokens.len()];
+        engine.logits_of(&mut state.0, 0, &tokens, &mut some);
+        for (t, l) in tokens.iter().zip(some) {
+            assert_eq!(l, all[*t as usize]);
+        }
+    }
+}
+
+#[test]
+fn waves_and_threads_change_nothing() {
+    let (model, _folder) = tiny::open(5, 32);
+    let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
+    let source = TaskSource::File { set, seed: 1 };
+    let questions = Question::all(&model, &source.train(0, 11)).unwrap();
+    let config = EsConfig { seed: 9, pairs: 3, sigma: 0.1, ..EsConfig::default() };
+    let estimator = Estimator::new(config, model.layout()).unwrap();
+    let cancel = AtomicBool::new(false);
+    let mut reference: Option<Vec<f64>> = None;
+    for isa in Isa::available() {
+        for threads in 1..=3 {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            for rows in [1, 40, 100, 4096] {
+                let mut scorer = Scorer::new(&model, isa, threads, rows);
+                let members = Population::new(&estimator, &model);
+                let scores = pool.install(|| scorer.score(&members, 6, &questions, &cancel)).unwrap().unwrap();
+                let all: Vec<f64> = (0..6)
+                    .flat_map(|m| (0..questions.len()).flat_map(move |i| scores.answers(m, i).to_vec()))
+                    .collect();
+                match &reference {
+                    Some(r) => assert_eq!(*r, all, "{isa:?} {threads} threads, waves of {rows}"),
+                    None => reference = Some(all),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn probabilities_of_legal_answers_add_up_to_one_even_when_they_share_beginnings() {
+    let (model, _folder) = tiny::open(6, 32);
+    let line = r#"{"id":"x","prompt":"go","answer":"north;","choices":["north;","nook;","south;","nor;","x;"],"grade":{"type":"choice"}}"#;
+    let set = TaskSet::read("tree.jsonl", line.as_bytes()).unwrap();
+    let questions = Question::all(&model, &TaskSource::File { set, seed: 0 }.train(0, 1)).unwrap();
+    assert_eq!(questions[0].tree.branches().len(), 3, "n/s/x, then o/r after 'no', then t/; after 'nor'");
+    let mut scorer = Scorer::new(&model, Isa::detect(), 1, 64);
+    let cancel = AtomicBool::new(false);
+    let scores = scorer.score_base(&questions, &cancel).unwrap().unwrap();
+    let sum: f64 = scores.answers(0, 0).iter().map(|p| p.exp()).sum();
+    // Three softmaxes in f32 with f64 logarithms.
+    assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+}

@@ -1,0 +1,76 @@
+//! Contract C2: after warm-up a generation allocates nothing, on any thread. One test in a binary of its own, since the
+//! counting allocator is process-wide.
+
+use fura::core::estimator::EsConfig;
+use fura::question::Question;
+use fura::reward::Reward;
+use fura::scorer::Scorer;
+use fura::simd::Isa;
+use fura::tasks::{TaskSet, TaskSource};
+use fura::trainer::{RunPlan, Trainer};
+use fura_tests::tiny;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system allocator unchanged; counting touches only an atomic.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's obligations are those of the system allocator.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: `ptr` came from `System.alloc` with this layout.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_warm_generation_allocates_nothing() {
+    let (model, folder) = tiny::open(1, 32);
+    let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
+    let source = TaskSource::File { set, seed: 1 };
+    let cancel = AtomicBool::new(false);
+    for threads in 1..=3 {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let plan = RunPlan {
+            tasks: source.describe(),
+            requests: 16,
+            reward: Reward::LogExpected,
+            generations: 1000,
+        };
+        let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, ..EsConfig::default() };
+        let log = folder.path().join(format!("{threads}.runlog"));
+        let mut trainer = Trainer::create(&model, plan, config, &log).unwrap();
+        let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);
+        let questions: Vec<Question> = trainer.questions(&source).unwrap();
+        let (warm, counted) = pool.install(|| {
+            let mut step = || trainer.step(&mut scorer, &questions, &cancel).unwrap().unwrap();
+            // Buffers and the pool's own queues reach their size; every thread has run a wave.
+            for _ in 0..20 {
+                step();
+            }
+            let before = ALLOCATIONS.load(Ordering::SeqCst);
+            for _ in 0..20 {
+                step();
+            }
+            (before, ALLOCATIONS.load(Ordering::SeqCst) - before)
+        });
+        assert!(warm > 0, "the allocator counts");
+        assert_eq!(counted, 0, "{threads} threads: allocations in 20 generations");
+    }
+}
