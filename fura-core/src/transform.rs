@@ -95,7 +95,8 @@ mod tests {
                     let along = |a: &[f32]| -> f64 {
                         a.iter().zip(v).map(|(a, v)| f64::from(*a) * f64::from(*v)).sum()
                     };
-                    expected += (1.0 + f64::from(*c)) * along(&row[columns.clone()]) * along(&x[columns.clone()]);
+                    expected +=
+                        (1.0 + f64::from(*c)) * along(&row[columns.clone()]) * along(&x[columns.clone()]);
                 }
             }
             // V is orthonormal to f32 rounding; both sums have 70 terms of at most 0.15 * 0.8 * 1.25.

@@ -15,6 +15,8 @@ pub struct Sequence {
     pub(crate) past: usize,
     /// Cache row of position 0.
     pub(crate) base: usize,
+    /// Row of its first token among states computed earlier (see [`crate::Engine::forward_from`]).
+    pub(crate) state: usize,
 }
 
 /// Tokens to forward together. Buffers are reused: `clear` and `push` do not allocate once grown.
@@ -47,7 +49,15 @@ impl Batch {
     pub fn push(&mut self, member: u32, tokens: &[u32], past: usize, base: usize) {
         let start = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
-        self.sequences.push(Sequence { start, len: tokens.len(), member, past, base });
+        self.sequences.push(Sequence { start, len: tokens.len(), member, past, base, state: start });
+    }
+
+    /// Says where the sequence pushed last begins among states computed earlier, in rows; without this it is
+    /// where it begins in the batch.
+    pub fn set_state_row(&mut self, row: usize) {
+        if let Some(last) = self.sequences.last_mut() {
+            last.state = row;
+        }
     }
 
     /// Appends tokens to the sequence pushed last.

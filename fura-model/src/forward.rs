@@ -14,6 +14,7 @@ use fura_simd::attention::{HeadRows, attend};
 use fura_simd::elementwise::{add, rms_norm, swiglu};
 use fura_simd::{Isa, block};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Which rows' final states are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,17 +71,91 @@ impl<'m> Engine<'m> {
         cache: &mut KvCache,
         ws: &mut Workspace,
     ) -> Result<(), ModelError> {
+        self.embed(batch, wanted, cache, ws)?;
+        self.layers(members, 0..self.model.config().layers, cache, ws);
+        Ok(())
+    }
+
+    /// Forwards a batch of whole prompts through the first `layers` layers only and copies the residual stream of
+    /// every row to `states` (`rows x d_model`).
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    ///
+    /// # Panics
+    /// If there are not more than `layers` layers, or `states` is not as long as the rows.
+    pub fn states(
+        &self,
+        members: &dyn Members,
+        batch: &Batch,
+        layers: usize,
+        cache: &mut KvCache,
+        ws: &mut Workspace,
+        states: &mut [f32],
+    ) -> Result<(), ModelError> {
+        assert!(layers < self.model.config().layers, "states: no layer is left");
+        self.embed(batch, Wanted::All, cache, ws)?;
+        self.layers(members, 0..layers, cache, ws);
+        states.copy_from_slice(&ws.x[..batch.rows() * self.model.config().d_model]);
+        Ok(())
+    }
+
+    /// Goes on from [`Engine::states`] after `layers` layers, with the same bits as one whole pass. Members that
+    /// are the base in those layers can share them: a population trained in the upper layers computes the
+    /// lower ones once. The batch holds whole prompts (nothing in the cache before them); its sequences say where
+    /// their rows lie in `states`.
+    ///
+    /// # Errors
+    /// As [`Engine::forward`].
+    ///
+    /// # Panics
+    /// If a sequence's rows lie outside `states` or a sequence has a past.
+    pub fn forward_from(
+        &self,
+        members: &dyn Members,
+        batch: &Batch,
+        layers: usize,
+        states: &[f32],
+        wanted: Wanted,
+        cache: &mut KvCache,
+        ws: &mut Workspace,
+    ) -> Result<(), ModelError> {
+        place_rows(batch, wanted, cache, ws)?;
+        let d = self.model.config().d_model;
+        for s in &batch.sequences {
+            assert_eq!(s.past, 0, "forward_from: the sequence has a past");
+            let (to, from) = (s.start * d, s.state * d);
+            ws.x[to..to + s.len * d].copy_from_slice(&states[from..from + s.len * d]);
+        }
+        self.layers(members, layers..self.model.config().layers, cache, ws);
+        Ok(())
+    }
+
+    /// Places a batch's rows and begins the residual stream with their embeddings.
+    fn embed(
+        &self,
+        batch: &Batch,
+        wanted: Wanted,
+        cache: &KvCache,
+        ws: &mut Workspace,
+    ) -> Result<(), ModelError> {
         let c = self.model.config();
         batch.check(c.vocab)?;
         place_rows(batch, wanted, cache, ws)?;
-        let n = batch.rows();
-        let d = c.d_model;
-
         let embedding = self.model.embedding();
-        for (row, token) in ws.x[..n * d].chunks_exact_mut(d).zip(&batch.tokens) {
+        for (row, token) in ws.x.chunks_exact_mut(c.d_model).zip(&batch.tokens) {
             embedding.decode_row(*token as usize, row);
         }
-        for layer in 0..c.layers {
+        Ok(())
+    }
+
+    /// Runs layers on the residual stream; after the last one, the wanted rows are normed.
+    fn layers(&self, members: &dyn Members, range: Range<usize>, cache: &mut KvCache, ws: &mut Workspace) {
+        let c = self.model.config();
+        let d = c.d_model;
+        let n = ws.all.len();
+        let end = range.end == c.layers;
+        for layer in range {
             let last = layer + 1 == c.layers;
             self.norm(self.model.attention_norm(layer), &ws.x[..n * d], &mut ws.h);
             self.linear(members, layer, 1, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.k);
@@ -98,8 +173,7 @@ impl<'m> Engine<'m> {
                     ws.h.copy_within(from * d..(from + 1) * d, to * d);
                 }
             }
-            let (rows, runs) =
-                if last { (&ws.wanted, &ws.wanted_runs) } else { (&ws.all, &ws.all_runs) };
+            let (rows, runs) = if last { (&ws.wanted, &ws.wanted_runs) } else { (&ws.all, &ws.all_runs) };
             let n = rows.len();
             self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
             let d_query = c.d_query();
@@ -122,9 +196,10 @@ impl<'m> Engine<'m> {
             self.linear(members, layer, 6, runs, &ws.gate[..n * c.d_ff], &mut ws.input, &mut ws.h);
             add(&mut ws.x[..n * d], &ws.h[..n * d]);
         }
-        let n = ws.wanted.len();
-        self.norm(self.model.output_norm(), &ws.x[..n * d], &mut ws.h);
-        Ok(())
+        if end {
+            let n = ws.wanted.len();
+            self.norm(self.model.output_norm(), &ws.x[..n * d], &mut ws.h);
+        }
     }
 
     /// Logits over the vocabulary of wanted row `row` of the last pass.
@@ -287,12 +362,7 @@ impl<'m> Engine<'m> {
 }
 
 /// Lists all rows and the wanted ones with their runs, checking every capacity.
-fn place_rows(
-    batch: &Batch,
-    wanted: Wanted,
-    cache: &KvCache,
-    ws: &mut Workspace,
-) -> Result<(), ModelError> {
+fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace) -> Result<(), ModelError> {
     let capacity = |what, asked, planned| {
         if asked <= planned { Ok(()) } else { Err(ModelError::Capacity { what, asked, planned }) }
     };

@@ -2,6 +2,7 @@
 
 use crate::model::Model;
 use fura_core::estimator::{Estimator, Member, Sign};
+use fura_core::layout::Layout;
 use fura_simd::{Isa, block};
 
 /// The input transform of one linear for one member.
@@ -33,58 +34,72 @@ impl Members for Base {
 }
 
 /// The population of the estimator's current generation: member `2 i` is pair `i` with the plus sign,
-/// `2 i + 1` its twin. Noise is regenerated for every linear; nothing is stored.
+/// `2 i + 1` its twin. Noise is regenerated for every linear; nothing is stored. In layers below the trained ones
+/// every member is the base.
 #[derive(Clone, Copy, Debug)]
 pub struct Population<'a> {
     estimator: &'a Estimator,
-    model: &'a Model,
+    layout: &'a Layout,
+    /// Index in the model's layout of the first trained linear.
+    first: usize,
 }
 
 impl<'a> Population<'a> {
-    /// The members that `estimator` asks for, on `model`'s layout.
-    pub fn new(estimator: &'a Estimator, model: &'a Model) -> Self {
-        Self { estimator, model }
+    /// The members that `estimator` asks for. `layout` is the estimator's, made by [`Model::layout_from`] with
+    /// `from_layer`.
+    pub fn new(estimator: &'a Estimator, model: &Model, layout: &'a Layout, from_layer: usize) -> Self {
+        Self { estimator, layout, first: model.linear_index(from_layer, 0) }
     }
 }
 
 impl Members for Population<'_> {
     fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {
+        let Some(linear) = linear.checked_sub(self.first) else { return Transform::Identity };
         let sign = if member.is_multiple_of(2) { Sign::Plus } else { Sign::Minus };
         let member = Member { pair: member / 2, sign };
-        self.estimator.member_coordinates(member, self.model.layout().range(linear), scratch);
+        self.estimator.member_coordinates(member, self.layout.range(linear), scratch);
         Transform::Coordinates
     }
 }
 
 /// One specialist with its transforms materialized once, for evaluation and decoding: `b` floats for each
-/// coordinate (19 MB for SmolLM2-135M at b = 32).
+/// coordinate (19 MB for all linears of SmolLM2-135M at b = 32).
 #[derive(Clone, Debug)]
 pub struct Materialized {
+    /// Index in the model's layout of the first linear.
+    first: usize,
     transforms: Vec<Vec<f32>>,
 }
 
 impl Materialized {
-    /// Materializes `coordinates` (flat, in the layout's order).
+    /// Materializes `coordinates` (flat, in the order of [`Model::layout_from`]`(from_layer)`).
     ///
     /// # Panics
-    /// If there are not exactly as many coordinates as the layout has.
-    pub fn new(model: &Model, isa: Isa, coordinates: &[f32]) -> Self {
+    /// If there are not exactly as many coordinates as that layout has.
+    pub fn new(model: &Model, isa: Isa, coordinates: &[f32], from_layer: usize) -> Self {
         let layout = model.layout();
-        assert_eq!(coordinates.len(), layout.coordinates(), "coordinates of another layout");
-        let transforms = (0..layout.linears().len())
+        let first = model.linear_index(from_layer, 0);
+        let mut rest = coordinates;
+        let transforms = (first..layout.linears().len())
             .map(|l| {
                 let v = model.basis(l);
+                let (c, others) = rest.split_at(layout.range(l).len());
+                rest = others;
                 let mut t = vec![0.0; v.len()];
-                block::materialize(isa, v, &coordinates[layout.range(l)], layout.block(), &mut t);
+                block::materialize(isa, v, c, layout.block(), &mut t);
                 t
             })
             .collect();
-        Self { transforms }
+        assert!(rest.is_empty(), "coordinates of another layout");
+        Self { first, transforms }
     }
 }
 
 impl Members for Materialized {
     fn transform(&self, _: u32, linear: usize, _: &mut [f32]) -> Transform<'_> {
-        Transform::Materialized(&self.transforms[linear])
+        match linear.checked_sub(self.first) {
+            Some(l) => Transform::Materialized(&self.transforms[l]),
+            None => Transform::Identity,
+        }
     }
 }

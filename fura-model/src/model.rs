@@ -89,6 +89,24 @@ impl Model {
         &self.layout
     }
 
+    /// The layout of coordinates that are trained from layer `from_layer` upwards: a suffix of [`Model::layout`].
+    ///
+    /// # Panics
+    /// If there is no such layer.
+    pub fn layout_from(&self, from_layer: usize) -> Layout {
+        assert!(from_layer < self.config().layers, "no such layer");
+        let linears = self.layout.linears()[self.linear_index(from_layer, 0)..].iter().cloned();
+        Layout::new(self.layout.block(), linears).expect("a part of a valid layout is valid")
+    }
+
+    /// The first layer of a layout that [`Model::layout_from`] made; `None` if it made no such layout.
+    pub fn first_layer(&self, layout: &Layout) -> Option<usize> {
+        (0..self.config().layers).find(|l| {
+            self.layout.linears()[self.linear_index(*l, 0)..] == *layout.linears()
+                && self.layout.block() == layout.block()
+        })
+    }
+
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer

@@ -3,7 +3,7 @@
 //! Layout: magic `FURAPACK`, `u32` version, `u32` header length, the header (JSON), its 32-byte BLAKE3, zero
 //! padding to a multiple of 64, then the sections: packed matrices ([`fura_quant::Format::packed_group`]),
 //! norm weights (f32), and for each linear its block bases `V` (f32, [`fura_simd::block`]) and singular values
-//! (f32). Sections start on multiples of 64 bytes after the padding; all numbers are little-endian.
+//! (f32); last the 32-byte BLAKE3 of everything from the padding's end to there. Sections start on multiples of 64 bytes after the padding; all numbers are little-endian.
 
 use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
@@ -101,7 +101,9 @@ pub(crate) fn fingerprint(gguf: &Gguf<'_>, config: &ModelConfig) -> Result<Finge
         })
         .collect::<Result<Vec<_>, ModelError>>()?;
     lines.sort();
-    Ok(Fingerprint::of_description("fura model 1", &format!("{config:?}\n{}", lines.concat())))
+    // Numbers and booleans in the order of the struct: always the same text.
+    let config = serde_json::to_string(config).unwrap_or_default();
+    Ok(Fingerprint::of_description("fura model 1", &format!("{config}\n{}", lines.concat())))
 }
 
 /// Every matrix name of the pack in order, with its shape.
@@ -121,9 +123,8 @@ fn matrix_shapes(c: &ModelConfig) -> Vec<(String, usize, usize)> {
 }
 
 fn norm_names(c: &ModelConfig) -> Vec<String> {
-    let mut out: Vec<String> = (0..c.layers)
-        .flat_map(|l| [format!("blk.{l}.attn_norm"), format!("blk.{l}.ffn_norm")])
-        .collect();
+    let mut out: Vec<String> =
+        (0..c.layers).flat_map(|l| [format!("blk.{l}.attn_norm"), format!("blk.{l}.ffn_norm")]).collect();
     out.push("output_norm".to_owned());
     out
 }
@@ -170,8 +171,11 @@ fn source<'a>(
             });
         }
     };
-    SourceMatrix::new(format, d_out, d_in, data)
-        .map_err(|source| ModelError::Weights { file: file(), tensor, source })
+    SourceMatrix::new(format, d_out, d_in, data).map_err(|source| ModelError::Weights {
+        file: file(),
+        tensor,
+        source,
+    })
 }
 
 fn norm(gguf: &Gguf<'_>, name: &str, d: usize) -> Result<Vec<f32>, ModelError> {
@@ -250,7 +254,8 @@ pub(crate) fn write(
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(folder).map_err(io)?;
     let temporary = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    let mut out = Counted { out: BufWriter::with_capacity(1 << 20, temporary), at: 0 };
+    let mut out =
+        Counted { out: BufWriter::with_capacity(1 << 20, temporary), at: 0, hasher: blake3::Hasher::new() };
     let json = serde_json::to_vec(&header).map_err(|e| io(e.into()))?;
     out.put(MAGIC).map_err(io)?;
     out.put(&VERSION.to_le_bytes()).map_err(io)?;
@@ -258,6 +263,7 @@ pub(crate) fn write(
     out.put(&json).map_err(io)?;
     out.put(blake3::hash(&json).as_bytes()).map_err(io)?;
     out.pad().map_err(io)?;
+    out.hasher = blake3::Hasher::new();
 
     let total = sources.len();
     for (i, (entry, source)) in header.matrices.iter().zip(&sources).enumerate() {
@@ -289,6 +295,8 @@ pub(crate) fn write(
         out.put(bytemuck::cast_slice(values)).map_err(io)?;
         out.pad().map_err(io)?;
     }
+    let checksum = out.hasher.finalize();
+    out.put(checksum.as_bytes()).map_err(io)?;
     let temporary = out.out.into_inner().map_err(|e| io(e.into_error()))?;
     temporary.as_file().sync_all().map_err(io)?;
     temporary.persist(path).map_err(|e| io(e.error))?;
@@ -330,11 +338,13 @@ fn bases(
 struct Counted<W: Write> {
     out: W,
     at: usize,
+    hasher: blake3::Hasher,
 }
 
 impl<W: Write> Counted<W> {
     fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.at += bytes.len();
+        self.hasher.update(bytes);
         self.out.write_all(bytes)
     }
 
@@ -371,10 +381,14 @@ impl Pack {
         let header: Header = serde_json::from_slice(json)
             .map_err(|e| bad("header", 16 + e.column(), format!("unreadable: {e}")))?;
         let start = (16 + len + 32).next_multiple_of(ALIGN);
-        if start.checked_add(header.data_len) != Some(bytes.len()) {
-            let expected = start.saturating_add(header.data_len);
+        let end = start.saturating_add(header.data_len);
+        if end.checked_add(32) != Some(bytes.len()) {
+            let expected = end.saturating_add(32);
             let problem = format!("the file has {} bytes, expected {expected}", bytes.len());
             return Err(bad("length", bytes.len(), problem));
+        }
+        if blake3::hash(&bytes[start..end]).as_bytes() != &bytes[end..] {
+            return Err(bad("checksum", end, "the weights or bases are damaged".to_owned()));
         }
         // The checksum only says that the header is what was written; the ranges are checked all the same.
         let range = |s: &Section, len: Option<usize>, field| match s.offset.checked_add(s.len) {
@@ -412,6 +426,12 @@ impl Pack {
         for n in &header.norms {
             norms.push(range(&n.data, Some(4 * c.d_model), "norm")?);
         }
-        Ok(Pack { fingerprint: header.fingerprint, block: header.block, config: header.config, matrices, norms })
+        Ok(Pack {
+            fingerprint: header.fingerprint,
+            block: header.block,
+            config: header.config,
+            matrices,
+            norms,
+        })
     }
 }

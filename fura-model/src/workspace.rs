@@ -74,11 +74,7 @@ impl Plan {
     /// Bytes of a workspace of this plan, its dominant buffers counted exactly.
     pub fn workspace_bytes(&self, config: &ModelConfig, block: usize) -> usize {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
-        let row = 3 * config.d_model
-            + 2 * config.d_query()
-            + 2 * config.d_kv()
-            + 2 * config.d_ff
-            + widest;
+        let row = 3 * config.d_model + 2 * config.d_query() + 2 * config.d_kv() + 2 * config.d_ff + widest;
         4 * self.rows * row
             + self.rows.div_ceil(ROW_BLOCK) * widest / GROUP * size_of::<RowBlock>()
             + 4 * (widest + block::matrix_len(widest, block))

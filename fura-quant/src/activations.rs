@@ -138,7 +138,8 @@ pub(crate) const ROUND: f32 = 12_582_912.0;
 
 impl ActivationGroup {
     /// What stands for a group with an infinity or NaN: neither may reach the integers.
-    pub(crate) const NOT_FINITE: Self = Self { codes: [0; GROUP], scale: f32::NAN, sum: 0, weighted: f32::NAN };
+    pub(crate) const NOT_FINITE: Self =
+        Self { codes: [0; GROUP], scale: f32::NAN, sum: 0, weighted: f32::NAN };
 }
 
 /// Calls `f` for each group of each row with the place it is stored at.

@@ -89,7 +89,10 @@ impl<'a> PackedMatrix<'a> {
         }
         assert!(tiles.end <= self.tiles(), "multiply: tile out of range");
         let width = (tiles.end * TILE).min(self.d_out) - tiles.start * TILE;
-        assert!(stride >= width && out.len() >= (x.rows() - 1) * stride + width, "multiply: output too short");
+        assert!(
+            stride >= width && out.len() >= (x.rows() - 1) * stride + width,
+            "multiply: output too short"
+        );
         kernel::multiply(isa, self, x, tiles, out, stride);
     }
 

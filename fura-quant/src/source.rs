@@ -81,7 +81,9 @@ impl<'a> SourceMatrix<'a> {
     /// # Panics
     /// If the range is not whole groups inside the row.
     pub fn decode(&self, row: usize, first: usize, out: &mut [f32]) {
-        assert!(first.is_multiple_of(GROUP) && out.len().is_multiple_of(GROUP) && first + out.len() <= self.d_in);
+        assert!(
+            first.is_multiple_of(GROUP) && out.len().is_multiple_of(GROUP) && first + out.len() <= self.d_in
+        );
         for (k, out) in out.chunks_exact_mut(GROUP).enumerate() {
             let (d, m, codes) = split(self.format, self.group(row, first / GROUP + k));
             for (i, o) in out.iter_mut().enumerate() {

@@ -36,8 +36,18 @@ pub enum FuraError {
         /// The split.
         split: &'static str,
     },
+    /// A run log that cannot be read.
+    #[error("{log}: {source}")]
+    ReadLog {
+        /// The run log.
+        log: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// The pool has more threads than the scorer was made for.
-    #[error("the thread pool is larger than the scorer was made for; give the scorer the pool's thread count")]
+    #[error(
+        "the thread pool is larger than the scorer was made for; give the scorer the pool's thread count"
+    )]
     Threads,
     /// A resumed run does not belong to what was asked.
     #[error("{log}: {field} is {found}, expected {expected}; resume with the same model and tasks")]

@@ -82,7 +82,7 @@ fn success(
     cancel: &AtomicBool,
 ) -> Result<Option<Success>, FuraError> {
     let n = questions.len();
-    let Some(scores) = scorer.score(members, 1, questions, cancel)? else { return Ok(None) };
+    let Some(scores) = scorer.score(members, 1, 0, questions, cancel)? else { return Ok(None) };
     let (mut right, mut expected) = (0u64, 0.0);
     for (i, q) in questions.iter().enumerate() {
         let p = scores.answers(0, i);

@@ -3,7 +3,7 @@
 use crate::error::FuraError;
 use fura_model::tokenizer::Specials;
 use fura_model::{ChoiceTree, Model};
-use fura_tasks::task::Task;
+use fura_tasks::{Task, TaskSource};
 
 /// A scored-choice task, encoded once and used by every member of a generation.
 #[derive(Clone, Debug)]
@@ -47,6 +47,23 @@ impl Question {
     /// As [`Question::new`].
     pub fn all(model: &Model, tasks: &[Task]) -> Result<Vec<Self>, FuraError> {
         tasks.iter().map(|t| Self::new(model, t)).collect()
+    }
+
+    /// Encodes the training questions of a generation.
+    ///
+    /// # Errors
+    /// A source without training tasks, or tasks that cannot be scored.
+    pub fn training(
+        model: &Model,
+        tasks: &TaskSource,
+        generation: u32,
+        requests: usize,
+    ) -> Result<Vec<Self>, FuraError> {
+        let questions = Self::all(model, &tasks.train(generation, requests))?;
+        if questions.is_empty() {
+            return Err(FuraError::NoTasks { tasks: tasks.describe(), split: "train" });
+        }
+        Ok(questions)
     }
 
     /// Rows that scoring it takes: the prompt once for each branching point, plus the paths there.

@@ -44,6 +44,10 @@ pub struct Scorer<'m> {
     waves: Vec<Wave>,
     scores: Vec<f64>,
     offsets: Vec<usize>,
+    /// Residual stream of every question's rows after the layers that all members share.
+    states: Vec<f32>,
+    /// First row of each question in `states`.
+    state_rows: Vec<usize>,
     rows: u64,
 }
 
@@ -59,6 +63,8 @@ impl<'m> Scorer<'m> {
             waves: Vec::new(),
             scores: Vec::new(),
             offsets: Vec::new(),
+            states: Vec::new(),
+            state_rows: Vec::new(),
             rows: 0,
         }
     }
@@ -74,17 +80,23 @@ impl<'m> Scorer<'m> {
     }
 
     /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
-    /// pool that is to do the work. `None` if `cancel` was set meanwhile.
+    /// pool that is to do the work. In the first `shared` layers every member is the base; they are computed once
+    /// for all (the same bits, less work). `None` if `cancel` was set meanwhile.
     ///
     /// # Errors
     /// As [`Engine::forward`].
+    ///
+    /// # Panics
+    /// If `shared` is not less than the number of layers.
     pub fn score(
         &mut self,
         members: &dyn Members,
         count: usize,
+        shared: usize,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
+        self.share(shared, questions, cancel)?;
         self.plan(count, questions);
         let answers = self.offsets[questions.len()];
         self.scores.clear();
@@ -94,6 +106,9 @@ impl<'m> Scorer<'m> {
             members,
             questions,
             offsets: &self.offsets,
+            shared,
+            states: &self.states,
+            state_rows: &self.state_rows,
             workers: &self.workers,
             cancel,
         };
@@ -103,6 +118,29 @@ impl<'m> Scorer<'m> {
         }
         self.rows += self.waves.iter().map(|w| w.rows as u64).sum::<u64>();
         Ok(Some(Scores { values: &self.scores, offsets: &self.offsets }))
+    }
+
+    /// Forwards every question through the layers that all members share.
+    fn share(&mut self, shared: usize, questions: &[Question], cancel: &AtomicBool) -> Result<(), FuraError> {
+        self.state_rows.clear();
+        self.state_rows.push(0);
+        for q in questions {
+            self.state_rows.push(self.state_rows[self.state_rows.len() - 1] + q.rows());
+        }
+        let d = self.model.config().d_model;
+        self.states.resize(if shared == 0 { 0 } else { self.state_rows[questions.len()] * d }, 0.0);
+        if shared == 0 {
+            return Ok(());
+        }
+        self.plan(1, questions);
+        let job = SharedJob {
+            engine: Engine::new(self.model, self.isa, Threads::Serial),
+            questions,
+            layers: shared,
+            workers: &self.workers,
+            cancel,
+        };
+        job.run(&self.waves, &self.state_rows, &mut self.states)
     }
 
     /// Cuts the work into waves and sizes the workspaces.
@@ -220,7 +258,7 @@ impl<'m> Scorer<'m> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
-        self.score(&Base, 1, questions, cancel)
+        self.score(&Base, 1, 0, questions, cancel)
     }
 }
 
@@ -247,6 +285,9 @@ struct Job<'a> {
     members: &'a dyn Members,
     questions: &'a [Question],
     offsets: &'a [usize],
+    shared: usize,
+    states: &'a [f32],
+    state_rows: &'a [usize],
     workers: &'a Mutex<Vec<Worker>>,
     cancel: &'a AtomicBool,
 }
@@ -269,13 +310,7 @@ impl Job<'_> {
         if self.cancel.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // One worker for each thread of the pool, and a wave never waits for another: there is always one,
-        // unless the caller's pool is larger than it said.
-        let worker = self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let Some(mut worker) = worker else { return Err(FuraError::Threads) };
-        let result = self.forward(wave, &mut worker, out);
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
-        result
+        with_worker(self.workers, |worker| self.forward(wave, worker, out))
     }
 
     fn forward(&self, wave: &Wave, w: &mut Worker, out: &mut [f64]) -> Result<(), FuraError> {
@@ -284,12 +319,15 @@ impl Job<'_> {
         w.batch.clear();
         for pair in wave.pairs.clone() {
             let q = &self.questions[pair % n];
-            for branch in q.tree.branches() {
-                w.batch.push_prompt((pair / n) as u32, &q.prompt);
-                w.batch.extend_last(&branch.path);
-            }
+            push(&mut w.batch, (pair / n) as u32, q, self.state_rows[pair % n]);
         }
-        self.engine.forward(self.members, &w.batch, Wanted::Last, &mut w.cache, &mut w.workspace)?;
+        let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
+        if self.shared == 0 {
+            self.engine.forward(self.members, batch, Wanted::Last, cache, ws)?;
+        } else {
+            let (shared, states) = (self.shared, self.states);
+            self.engine.forward_from(self.members, batch, shared, states, Wanted::Last, cache, ws)?;
+        }
         let mut row = 0;
         for pair in wave.pairs.clone() {
             let (m, i) = (pair / n, pair % n);
@@ -304,5 +342,64 @@ impl Job<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Runs `f` with a worker of its own. One exists for each thread of the pool, and a wave never waits for another: there
+/// is always one, unless the caller's pool is larger than it said.
+fn with_worker(
+    workers: &Mutex<Vec<Worker>>,
+    f: impl FnOnce(&mut Worker) -> Result<(), FuraError>,
+) -> Result<(), FuraError> {
+    let worker = workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let Some(mut worker) = worker else { return Err(FuraError::Threads) };
+    let result = f(&mut worker);
+    workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+    result
+}
+
+/// Adds a question's sequences, one for each branching point; its rows begin at `state_row` of the shared states.
+fn push(batch: &mut Batch, member: u32, q: &Question, state_row: usize) {
+    let mut row = state_row;
+    for branch in q.tree.branches() {
+        batch.push_prompt(member, &q.prompt);
+        batch.extend_last(&branch.path);
+        batch.set_state_row(row);
+        row += q.prompt.len() + branch.path.len();
+    }
+}
+
+/// The layers that all members share, for one member's worth of waves.
+struct SharedJob<'a> {
+    engine: Engine<'a>,
+    questions: &'a [Question],
+    layers: usize,
+    workers: &'a Mutex<Vec<Worker>>,
+    cancel: &'a AtomicBool,
+}
+
+impl SharedJob<'_> {
+    /// Fills `states`, which holds the rows of the waves' questions; `rows[i]` is the first row of question `i`.
+    fn run(&self, waves: &[Wave], rows: &[usize], states: &mut [f32]) -> Result<(), FuraError> {
+        if let [wave] = waves {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            return with_worker(self.workers, |w| {
+                w.batch.clear();
+                for i in wave.pairs.clone() {
+                    push(&mut w.batch, 0, &self.questions[i], 0);
+                }
+                let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
+                Ok(self.engine.states(&Base, batch, self.layers, cache, ws, states)?)
+            });
+        }
+        let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };
+        let (left, right) = waves.split_at(waves.len() / 2);
+        let d = self.engine.model().config().d_model;
+        let cut = (rows[middle.pairs.start] - rows[left[0].pairs.start]) * d;
+        let (first, second) = states.split_at_mut(cut);
+        let (a, b) = rayon::join(|| self.run(left, rows, first), || self.run(right, rows, second));
+        a.and(b)
     }
 }

@@ -5,6 +5,7 @@ use crate::question::Question;
 use crate::reward::Reward;
 use crate::scorer::Scorer;
 use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
+use fura_core::layout::Layout;
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
 use fura_core::specialist::{Provenance, Specialist};
 use fura_model::{Model, Population};
@@ -48,23 +49,34 @@ pub struct Trainer<'m> {
     model: &'m Model,
     plan: RunPlan,
     header: RunHeader,
+    from_layer: usize,
     estimator: Estimator,
     log: RunLog,
     fitness: Vec<f64>,
 }
 
 impl<'m> Trainer<'m> {
-    /// Starts a run and its log, which must not exist yet.
+    /// Starts a run and its log, which must not exist yet. Layers from `from_layer` upwards are trained.
     ///
     /// # Errors
     /// A bad configuration, or a log that exists or cannot be written.
-    pub fn create(model: &'m Model, plan: RunPlan, config: EsConfig, log: &Path) -> Result<Self, FuraError> {
+    ///
+    /// # Panics
+    /// If the model has no such layer.
+    pub fn create(
+        model: &'m Model,
+        from_layer: usize,
+        plan: RunPlan,
+        config: EsConfig,
+        log: &Path,
+    ) -> Result<Self, FuraError> {
         // A plan is plain strings and numbers, so it always has a JSON form.
         let task = serde_json::to_string(&plan).unwrap_or_default();
-        let estimator = Estimator::new(config.clone(), model.layout())?;
-        let header = RunHeader::new(model.fingerprint(), model.layout().clone(), config, task);
+        let layout = model.layout_from(from_layer);
+        let estimator = Estimator::new(config.clone(), &layout)?;
+        let header = RunHeader::new(model.fingerprint(), layout, config, task);
         let log = RunLog::create(log, &header)?;
-        Ok(Self { model, plan, header, estimator, log, fitness: Vec::new() })
+        Ok(Self { model, plan, header, from_layer, estimator, log, fitness: Vec::new() })
     }
 
     /// Takes up a run where its log ends; a torn last record is cut off.
@@ -72,7 +84,10 @@ impl<'m> Trainer<'m> {
     /// # Errors
     /// A damaged log, or one of another model or other tasks.
     pub fn resume(model: &'m Model, tasks: &TaskSource, log: &Path) -> Result<(Self, RunHistory), FuraError> {
-        let (writer, history) = RunLog::resume(log)?;
+        // Read first: a log that does not belong here is left exactly as it is.
+        let bytes = std::fs::read(log)
+            .map_err(|e| FuraError::ReadLog { log: log.display().to_string(), source: e })?;
+        let history = RunLog::read(&bytes, log)?;
         let other = |field, found: String, expected: String| FuraError::OtherRun {
             log: log.display().to_string(),
             field,
@@ -84,15 +99,16 @@ impl<'m> Trainer<'m> {
         if header.base != model.fingerprint() {
             return Err(other("base model", header.base.short(), model.fingerprint().short()));
         }
-        if header.layout != *model.layout() {
+        let Some(from_layer) = model.first_layer(&header.layout) else {
             let (found, expected) = (header.layout.fingerprint(), model.layout().fingerprint());
-            return Err(other("layout", found.short(), expected.short()));
-        }
+            return Err(other("layout", found.short(), format!("{} or its upper layers", expected.short())));
+        };
         if plan.tasks != tasks.describe() {
             return Err(other("tasks", plan.tasks, tasks.describe()));
         }
+        let (writer, history) = RunLog::resume(log)?;
         let estimator = runlog::replay(&header, &history.generations)?;
-        Ok((Self { model, plan, header, estimator, log: writer, fitness: Vec::new() }, history))
+        Ok((Self { model, plan, header, from_layer, estimator, log: writer, fitness: Vec::new() }, history))
     }
 
     /// The plan.
@@ -115,6 +131,16 @@ impl<'m> Trainer<'m> {
         &mut self.log
     }
 
+    /// The first trained layer.
+    pub fn from_layer(&self) -> usize {
+        self.from_layer
+    }
+
+    /// The layout of the trained coordinates.
+    pub fn layout(&self) -> &Layout {
+        &self.header.layout
+    }
+
     /// The estimator.
     pub fn estimator(&self) -> &Estimator {
         &self.estimator
@@ -125,11 +151,7 @@ impl<'m> Trainer<'m> {
     /// # Errors
     /// A source without training tasks, or tasks that cannot be scored.
     pub fn questions(&self, tasks: &TaskSource) -> Result<Vec<Question>, FuraError> {
-        let questions = Question::all(self.model, &tasks.train(self.generation(), self.plan.requests))?;
-        if questions.is_empty() {
-            return Err(FuraError::NoTasks { tasks: tasks.describe(), split: "train" });
-        }
-        Ok(questions)
+        Question::training(self.model, tasks, self.generation(), self.plan.requests)
     }
 
     /// Runs one generation on `questions`, inside the caller's pool: every member answers every question, the
@@ -146,14 +168,18 @@ impl<'m> Trainer<'m> {
         cancel: &AtomicBool,
     ) -> Result<Option<GenerationReport>, FuraError> {
         let generation = self.estimator.ask();
-        let members = Population::new(&self.estimator, self.model);
-        let Some(scores) = scorer.score(&members, generation.len(), questions, cancel)? else {
+        let members = Population::new(&self.estimator, self.model, &self.header.layout, self.from_layer);
+        let count = generation.len();
+        let Some(scores) = scorer.score(&members, count, self.from_layer, questions, cancel)? else {
             return Ok(None);
         };
         self.fitness.clear();
         for m in 0..generation.len() {
-            let sum: f64 =
-                questions.iter().enumerate().map(|(i, q)| self.plan.reward.of(scores.answers(m, i), &q.rewards)).sum();
+            let sum: f64 = questions
+                .iter()
+                .enumerate()
+                .map(|(i, q)| self.plan.reward.of(scores.answers(m, i), &q.rewards))
+                .sum();
             self.fitness.push(sum / questions.len() as f64);
         }
         self.log.append_generation(&self.fitness)?;
@@ -178,10 +204,7 @@ pub fn rebuild(history: &RunHistory) -> Result<Specialist, FuraError> {
 }
 
 fn specialist(header: &RunHeader, estimator: &Estimator) -> Result<Specialist, FuraError> {
-    let provenance = Provenance {
-        name: String::new(),
-        task: header.task.clone(),
-        created_by: header.created_by.clone(),
-    };
+    let provenance =
+        Provenance { name: String::new(), task: header.task.clone(), created_by: header.created_by.clone() };
     Ok(Specialist::new(header.base, header.layout.clone(), estimator.final_coordinates(), provenance)?)
 }

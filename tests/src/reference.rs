@@ -38,7 +38,14 @@ impl<'a> Reference<'a> {
     }
 
     fn vector(&self, name: &str) -> Vec<f32> {
-        self.gguf.tensor_data(name).unwrap().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+        self.gguf
+            .tensor_data(name)
+            .unwrap()
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| f32::from_le_bytes(*b))
+            .collect()
     }
 
     /// `x W^T` for all rows.

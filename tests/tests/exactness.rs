@@ -24,19 +24,24 @@ fn workspace(model: &Model) -> (Workspace, KvCache) {
     (Workspace::new(model, plan), KvCache::new(model.config(), 1024))
 }
 
-/// Logits of the last position of each sequence of a batch.
-fn logits(engine: Engine<'_>, members: &dyn Members, batch: &Batch, state: &mut (Workspace, KvCache)) -> Vec<Vec<f32>> {
+/// Bits of the logits of the last position of each sequence of a batch (`==` on f32 cannot tell -0 from 0).
+fn logits(
+    engine: Engine<'_>,
+    members: &dyn Members,
+    batch: &Batch,
+    state: &mut (Workspace, KvCache),
+) -> Vec<Vec<u32>> {
     engine.forward(members, batch, Wanted::Last, &mut state.1, &mut state.0).unwrap();
     (0..batch.sequences())
         .map(|row| {
             let mut out = vec![0.0; engine.model().config().vocab];
             engine.logits(&mut state.0, row, &mut out);
-            out
+            out.into_iter().map(f32::to_bits).collect()
         })
         .collect()
 }
 
-fn alone(engine: Engine<'_>, members: &dyn Members, member: u32, prompt: &[u32]) -> Vec<f32> {
+fn alone(engine: Engine<'_>, members: &dyn Members, member: u32, prompt: &[u32]) -> Vec<u32> {
     let mut batch = Batch::default();
     batch.push(member, prompt, 0, 0);
     logits(engine, members, &batch, &mut workspace(engine.model())).remove(0)
@@ -75,11 +80,11 @@ fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
         let isa = Isa::scalar();
         let members = [
             None,
-            Some(Materialized::new(&model, isa, &coordinates(&model, 1))),
-            Some(Materialized::new(&model, isa, &coordinates(&model, 2))),
+            Some(Materialized::new(&model, isa, &coordinates(&model, 1), 0)),
+            Some(Materialized::new(&model, isa, &coordinates(&model, 2), 0)),
         ];
         let mixed = Mixed(&members);
-        let mut reference: Option<Vec<Vec<f32>>> = None;
+        let mut reference: Option<Vec<Vec<u32>>> = None;
         for engine in engines(&model) {
             let mut batch = Batch::default();
             let mut expected = Vec::new();
@@ -110,7 +115,7 @@ fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
 #[test]
 fn chunks_and_a_warm_cache_change_nothing() {
     let (model, _folder) = tiny::open(2, 32);
-    let members = [Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 3)))];
+    let members = [Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 3), 0))];
     let mixed = Mixed(&members);
     let prompt = encode(&model, PROMPTS[3]);
     for engine in engines(&model) {
@@ -137,9 +142,9 @@ fn zero_coordinates_are_the_base_and_switching_leaves_no_trace() {
     let zero = vec![0.0; model.layout().coordinates()];
     for engine in engines(&model) {
         let base = alone(engine, &Base, 0, &prompt);
-        let off = Materialized::new(&model, engine.isa(), &zero);
+        let off = Materialized::new(&model, engine.isa(), &zero, 0);
         assert_eq!(alone(engine, &off, 0, &prompt), base);
-        let on = Materialized::new(&model, engine.isa(), &coordinates(&model, 4));
+        let on = Materialized::new(&model, engine.isa(), &coordinates(&model, 4), 0);
         let mut state = workspace(&model);
         let mut batch = Batch::default();
         batch.push(0, &prompt, 0, 0);
@@ -164,7 +169,7 @@ fn selected_logits_are_those_of_the_whole_head() {
         let mut some = vec![0.0; tokens.len()];
         engine.logits_of(&mut state.0, 0, &tokens, &mut some);
         for (t, l) in tokens.iter().zip(some) {
-            assert_eq!(l, all[*t as usize]);
+            assert_eq!(l.to_bits(), all[*t as usize]);
         }
     }
 }
@@ -176,21 +181,27 @@ fn waves_and_threads_change_nothing() {
     let source = TaskSource::File { set, seed: 1 };
     let questions = Question::all(&model, &source.train(0, 11)).unwrap();
     let config = EsConfig { seed: 9, pairs: 3, sigma: 0.1, ..EsConfig::default() };
-    let estimator = Estimator::new(config, model.layout()).unwrap();
+    let layout = model.layout_from(1);
+    let estimator = Estimator::new(config, &layout).unwrap();
     let cancel = AtomicBool::new(false);
-    let mut reference: Option<Vec<f64>> = None;
+    let mut reference: Option<Vec<u64>> = None;
     for isa in Isa::available() {
         for threads in 1..=3 {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            for rows in [1, 40, 100, 4096] {
+            // With the lower layer computed once for all members, and by each of them.
+            for (rows, shared) in [(1, 0), (40, 1), (100, 0), (100, 1), (4096, 1), (4096, 0)] {
                 let mut scorer = Scorer::new(&model, isa, threads, rows);
-                let members = Population::new(&estimator, &model);
-                let scores = pool.install(|| scorer.score(&members, 6, &questions, &cancel)).unwrap().unwrap();
-                let all: Vec<f64> = (0..6)
+                let members = Population::new(&estimator, &model, &layout, 1);
+                let scores =
+                    pool.install(|| scorer.score(&members, 6, shared, &questions, &cancel)).unwrap().unwrap();
+                let all: Vec<u64> = (0..6)
                     .flat_map(|m| (0..questions.len()).flat_map(move |i| scores.answers(m, i).to_vec()))
+                    .map(f64::to_bits)
                     .collect();
                 match &reference {
-                    Some(r) => assert_eq!(*r, all, "{isa:?} {threads} threads, waves of {rows}"),
+                    Some(r) => {
+                        assert_eq!(*r, all, "{isa:?} {threads} threads, waves of {rows}, {shared} shared")
+                    }
                     None => reference = Some(all),
                 }
             }

@@ -55,8 +55,13 @@ fn compare(reference: &[f32], got: &[f32], vocab: usize) -> Stats {
 /// What llama.cpp's builds reach on the same rows.
 fn peers(what: &str) -> Vec<Value> {
     let all = golden("kl_stats.json");
-    let rows: Vec<Value> =
-        all.as_array().unwrap().iter().filter(|s| s["name"].as_str().unwrap().contains(what)).cloned().collect();
+    let rows: Vec<Value> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|s| s["name"].as_str().unwrap().contains(what))
+        .cloned()
+        .collect();
     assert!(!rows.is_empty(), "no peer statistics for '{what}'");
     rows
 }
@@ -107,7 +112,8 @@ fn check_reference(name: &str, tokens: &[u32], logits: &[f32], vocab: usize) {
         return;
     }
     let golden = golden(&format!("golden_{name}.json"));
-    for (i, p) in golden["reference_f64_dequant"]["first16_positions"].as_array().unwrap().iter().enumerate() {
+    for (i, p) in golden["reference_f64_dequant"]["first16_positions"].as_array().unwrap().iter().enumerate()
+    {
         let row = &logits[i * vocab..(i + 1) * vocab];
         for (id, logit) in ids(&p["ids"]).iter().zip(p["logits"].as_array().unwrap()) {
             assert!((f64::from(row[*id as usize]) - logit.as_f64().unwrap()).abs() < 2e-3);

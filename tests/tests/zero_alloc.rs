@@ -55,7 +55,7 @@ fn a_warm_generation_allocates_nothing() {
         };
         let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, ..EsConfig::default() };
         let log = folder.path().join(format!("{threads}.runlog"));
-        let mut trainer = Trainer::create(&model, plan, config, &log).unwrap();
+        let mut trainer = Trainer::create(&model, threads % 2, plan, config, &log).unwrap();
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);
         let questions: Vec<Question> = trainer.questions(&source).unwrap();
         let (warm, counted) = pool.install(|| {

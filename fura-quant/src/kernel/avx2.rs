@@ -5,11 +5,14 @@
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
 use super::{Target, each_row, for_each_tile};
-use crate::activations::{ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales};
+use crate::activations::{
+    ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales,
+};
 use crate::format::{Format, GROUP};
 use crate::matrix::PackedMatrix;
 use safe_unaligned_simd::x86_64::{
-    _mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_storeu_ps, _mm256_storeu_si256,
+    _mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_storeu_ps,
+    _mm256_storeu_si256,
 };
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -183,7 +186,8 @@ fn add_group(acc: __m256, d: __m256, scale: f32, dot: __m256i) -> __m256 {
 pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
     for_each_group(x, d_in, groups, |x, group| {
         let (x, _) = x.as_chunks::<8>();
-        let x = [_mm256_loadu_ps(&x[0]), _mm256_loadu_ps(&x[1]), _mm256_loadu_ps(&x[2]), _mm256_loadu_ps(&x[3])];
+        let x =
+            [_mm256_loadu_ps(&x[0]), _mm256_loadu_ps(&x[1]), _mm256_loadu_ps(&x[2]), _mm256_loadu_ps(&x[3])];
         let magnitude = _mm256_set1_epi32(0x7fff_ffff);
         let bits = |v| _mm256_and_si256(_mm256_castps_si256(v), magnitude);
         let max = _mm256_max_epu32;

@@ -6,11 +6,14 @@
 //! for all rows.
 
 use super::{Target, each_row, for_each_tile};
-use crate::activations::{ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales};
+use crate::activations::{
+    ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales,
+};
 use crate::format::Format;
 use crate::matrix::PackedMatrix;
 use safe_unaligned_simd::x86_64::{
-    _mm_loadu_si32, _mm_storeu_si128, _mm256_loadu_si256, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_storeu_ps,
+    _mm_loadu_si32, _mm_storeu_si128, _mm256_loadu_si256, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_storeu_ps,
 };
 use std::arch::x86_64::*;
 use std::ops::Range;

@@ -20,7 +20,8 @@ pub(super) fn multiply(
             for (g, block) in tile.chunks_exact(format.packed_group()).enumerate() {
                 let group = x.group(row, g);
                 for (lane, acc) in acc.iter_mut().enumerate() {
-                    let dot: i32 = (0..GROUP).map(|k| code(format, block, lane, k) * i32::from(group.codes[k])).sum();
+                    let dot: i32 =
+                        (0..GROUP).map(|k| code(format, block, lane, k) * i32::from(group.codes[k])).sum();
                     *acc = (scale(format, block, lane) * group.scale).mul_add(dot as f32, *acc);
                     if format == Format::Q4Min {
                         *acc = minimum(format, block, lane).mul_add(group.weighted, *acc);

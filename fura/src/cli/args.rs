@@ -12,8 +12,8 @@ use std::path::PathBuf;
     long_about = "Trains a specialist of a shared INT4 model from outcomes that a program checks, by forward passes \
                   alone. The model file is never changed; a specialist is a small file of its own.",
     after_help = "Exit codes: 0 done, 2 something in the input is wrong (nothing was written), 130 interrupted \
-                  (saved; go on with --resume).\n\nEnvironment: FURA_CPU=scalar|avx2|avx512|neon forces an \
-                  instruction set; results are the same bits."
+                  (training is saved; go on with --resume).\n\nEnvironment: FURA_CPU=scalar|avx2|avx512|neon|dotprod \
+                  forces an instruction set; results are the same bits."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -113,6 +113,10 @@ pub(crate) struct Train {
     /// Input channels in a block
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) block: u16,
+    /// First layer to train; those below stay the base's and are computed once for the whole population
+    /// [default: the upper fifth of the model]
+    #[arg(long, value_name = "N")]
+    pub(crate) from_layer: Option<usize>,
     /// Seed of the perturbations
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::args::{Common, Eval};
 use super::report;
-use super::session::{Session, block_of, materialize, specialist, tasks};
+use super::session::{Session, block_of, specialist, tasks};
 use anyhow::Result;
 use fura::evaluation::HeldOut;
 use fura::model::{Base, Members};
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &Eval, common: &Common, cancel: &AtomicBool) -> Result<O
     let source = tasks(&args.tasks, 0)?;
     let model = session.model(&args.model, block_of(args.specialist.as_deref())?)?;
     let (name, members): (&str, Box<dyn Members>) = match &args.specialist {
-        Some(path) => ("specialist", Box::new(materialize(&session, &model, &specialist(path, &model)?))),
+        Some(path) => ("specialist", Box::new(specialist(&session, path, &model)?)),
         None => ("base", Box::new(Base)),
     };
     let held = HeldOut::new(&model, &source, args.eval as usize)?;

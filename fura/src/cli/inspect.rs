@@ -32,8 +32,7 @@ pub(crate) fn run(args: &Inspect, common: &Common) -> Result<Outcome> {
     let coordinates = model.layout().coordinates();
     let share = coordinates as f64 / model.parameters() as f64;
     let tokenizer = model.tokenizer();
-    let stops: Vec<String> =
-        tokenizer.stop_ids().iter().map(|id| tokenizer.decode_lossy(&[*id])).collect();
+    let stops: Vec<String> = tokenizer.stop_ids().iter().map(|id| tokenizer.decode_lossy(&[*id])).collect();
     if common.json {
         println!(
             "{}",
@@ -62,11 +61,18 @@ pub(crate) fn run(args: &Inspect, common: &Common) -> Result<Outcome> {
         c.layers, c.d_model, c.d_ff, c.heads, c.kv_heads, c.head_dim, c.vocab
     );
     println!("context     {} positions, RoPE base {}", c.context, c.rope_base);
-    println!("parameters  {}{}", model.parameters(), if c.tied { " (head tied to the embedding)" } else { "" });
+    println!(
+        "parameters  {}{}",
+        model.parameters(),
+        if c.tied { " (head tied to the embedding)" } else { "" }
+    );
     for (name, (n, weights)) in &mix {
         println!("weights     {name}: {n} matrices, {weights} weights");
     }
-    println!("coordinates {coordinates} at block size {BLOCK} ({:.3} % of the parameters)", 100.0 * share);
+    println!(
+        "coordinates {coordinates} at block size {BLOCK} ({:.3} % of the parameters) in all layers",
+        100.0 * share
+    );
     println!("stops at    {}", stops.join(" "));
     println!("pack        {:.1} MB, memory-mapped", model.mapped_bytes() as f64 / 1e6);
     println!("kernels     {used} (this CPU has: {}), {} threads", available.join(", "), session.threads());

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Something in the input (arguments, files, environment) is wrong; nothing was written.
 const INPUT_ERROR: u8 = 2;
-/// Interrupted; what was learnt is saved and `--resume` goes on.
+/// Interrupted; what was learnt in training is saved and `--resume` goes on.
 const INTERRUPTED: u8 = 130;
 
 /// How a command ended when nothing went wrong.
@@ -52,10 +52,22 @@ pub(crate) fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(e) => {
-            // The cause is part of every message, so only the outermost context and the error are printed.
-            let line = format!("{e:#}").replace('\n', " ");
-            eprintln!("fura: {line}");
+            eprintln!("fura: {}", one_line(&e));
             ExitCode::from(INPUT_ERROR)
         }
     }
+}
+
+/// The error and its causes, leaving out what an outer message already says.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line.replace('\n', " ")
 }

@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::args::{Common, Run};
-use super::session::{Session, block_of, materialize, specialist};
+use super::session::{Session, block_of, specialist};
 use anyhow::{Result, bail};
 use fura::model::tokenizer::Specials;
 use fura::model::{Base, Engine, KvCache, Members, Plan, Threads, Workspace};
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &Run, common: &Common, cancel: &AtomicBool) -> Result<Ou
     let session = Session::new(common)?;
     let model = session.model(&args.model, block_of(args.specialist.as_deref())?)?;
     let members: Box<dyn Members> = match &args.specialist {
-        Some(path) => Box::new(materialize(&session, &model, &specialist(path, &model)?)),
+        Some(path) => Box::new(specialist(&session, path, &model)?),
         None => Box::new(Base),
     };
     let tokenizer = model.tokenizer();

@@ -77,13 +77,16 @@ pub(crate) fn tasks(spec: &str, seed: u64) -> Result<TaskSource> {
     Ok(TaskSource::File { set: TaskSet::open(spec)?, seed })
 }
 
-/// Loads a specialist and checks that it belongs to this model.
-pub(crate) fn specialist(path: &Path, model: &Model) -> Result<Specialist> {
+/// Loads a specialist, checks that it belongs to this model, and makes its transforms.
+pub(crate) fn specialist(session: &Session, path: &Path, model: &Model) -> Result<Materialized> {
     let specialist = Specialist::load(path)?;
+    let first = model.first_layer(specialist.layout());
+    let expected = first.map_or_else(|| model.layout().clone(), |l| model.layout_from(l));
     specialist
-        .check_base(&model.fingerprint(), model.layout())
+        .check_base(&model.fingerprint(), &expected)
         .with_context(|| format!("{} does not fit {}", path.display(), model.file().display()))?;
-    Ok(specialist)
+    // Without a first layer the layouts differ, which the check has refused.
+    Ok(Materialized::new(model, session.isa, specialist.coordinates(), first.unwrap_or(0)))
 }
 
 /// The block size a specialist was trained with.
@@ -92,9 +95,4 @@ pub(crate) fn block_of(path: Option<&Path>) -> Result<usize> {
         Some(path) => Ok(Specialist::load(path)?.layout().block()),
         None => Ok(BLOCK),
     }
-}
-
-/// The specialist's transforms, made once.
-pub(crate) fn materialize(session: &Session, model: &Model, specialist: &Specialist) -> Materialized {
-    Materialized::new(model, session.isa, specialist.coordinates())
 }

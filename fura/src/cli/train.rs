@@ -7,8 +7,10 @@ use super::session::{Session, tasks};
 use super::{Outcome, report};
 use anyhow::{Context, Result, bail};
 use fura::core::estimator::{EsConfig, Schedule};
+use fura::core::runlog::RunLog;
 use fura::evaluation::{Evaluation, HeldOut};
 use fura::model::{Base, Materialized, Model};
+use fura::question::Question;
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
 use fura::trainer::{RunPlan, Trainer};
@@ -19,20 +21,26 @@ use std::time::Instant;
 
 pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
     let session = Session::new(common)?;
-    let source = tasks(&args.tasks, args.seed)?;
     let log = log_path(&args.out);
     check_paths(args, &log)?;
-    let block = if args.resume { resumed_block(&log)? } else { usize::from(args.block) };
+    config(args).validate()?;
+    let (block, seed) = if args.resume { resumed(&log)? } else { (usize::from(args.block), args.seed) };
+    let source = tasks(&args.tasks, seed)?;
     let model = session.model(&args.model, block)?;
     let held = HeldOut::new(&model, &source, args.eval as usize)?;
+    let mut finished = false;
     let mut trainer = if args.resume {
         let (trainer, history) = Trainer::resume(&model, &source, &log)?;
         if history.torn_bytes > 0 {
             eprintln!("{}: cut off {} bytes of an unfinished record", log.display(), history.torn_bytes);
         }
+        finished = history.finished;
         trainer
     } else {
-        Trainer::create(&model, plan(args, &source), config(args), &log)?
+        let (from, plan) = (from_layer(args, &model)?, plan(args, &source));
+        // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
+        Question::training(&model, &source, 0, plan.requests)?;
+        Trainer::create(&model, from, plan, config(args), &log)?
     };
 
     let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
@@ -76,12 +84,14 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
 
     let specialist = trainer.specialist()?;
     specialist.save(&args.out)?;
-    let transforms = Materialized::new(&model, session.isa, specialist.coordinates());
+    let transforms = Materialized::new(&model, session.isa, specialist.coordinates(), trainer.from_layer());
     let Some(trained) = session.pool.install(|| held.evaluate(&mut scorer, &transforms, cancel))? else {
-        return Ok(Outcome::Interrupted);
+        return interrupted(args, &trainer);
     };
-    trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
-    trainer.log_mut().finish()?;
+    if !finished {
+        trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
+        trainer.log_mut().finish()?;
+    }
     let bytes = std::fs::metadata(&args.out).map(|m| m.len()).unwrap_or_default();
     let summary = Summary { base, trained, seconds, tokens, bytes, inference_private, peak: peak.bytes() };
     summary.print(common.json, &model, &trainer, &args.out, &log);
@@ -92,12 +102,12 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
 fn inference_at_the_same_batch(
     scorer: &mut Scorer<'_>,
     trainer: &Trainer<'_>,
-    questions: &[fura::question::Question],
+    questions: &[Question],
     cancel: &AtomicBool,
 ) -> Result<()> {
     // Workspaces are what counts, and they are sized by waves: two members fill as many as all of them.
     let members = trainer.estimator().ask().len().min(2);
-    scorer.score(&Base, members, questions, cancel)?;
+    scorer.score(&Base, members, 0, questions, cancel)?;
     Ok(())
 }
 
@@ -113,7 +123,7 @@ struct Summary {
 
 impl Summary {
     fn print(&self, json: bool, model: &Model, trainer: &Trainer<'_>, out: &Path, log: &Path) {
-        let share = model.layout().coordinates() as f64 / model.parameters() as f64;
+        let share = trainer.layout().coordinates() as f64 / model.parameters() as f64;
         let generations = trainer.generation();
         if json {
             println!(
@@ -164,6 +174,16 @@ fn plan(args: &Train, source: &TaskSource) -> RunPlan {
     }
 }
 
+/// The upper fifth of the layers: see docs/src/reports/habits.md.
+fn from_layer(args: &Train, model: &Model) -> Result<usize> {
+    let layers = model.config().layers;
+    let from = args.from_layer.unwrap_or(layers - layers.div_ceil(5));
+    if from >= layers {
+        bail!("--from-layer {from}: the model has layers 0 to {}", layers - 1);
+    }
+    Ok(from)
+}
+
 fn config(args: &Train) -> EsConfig {
     let schedule = if args.final_alpha == 1.0 {
         Schedule::Constant
@@ -205,9 +225,11 @@ fn check_paths(args: &Train, log: &Path) -> Result<()> {
     Ok(())
 }
 
-fn resumed_block(log: &Path) -> Result<usize> {
+/// Block size and seed of the run a log holds.
+fn resumed(log: &Path) -> Result<(usize, u64)> {
     let bytes = std::fs::read(log).with_context(|| log.display().to_string())?;
-    Ok(fura::core::runlog::RunLog::read(&bytes, log)?.header.layout.block())
+    let header = RunLog::read(&bytes, log)?.header;
+    Ok((header.layout.block(), header.config.seed))
 }
 
 /// Saves what was learnt and says how to go on.

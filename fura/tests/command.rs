@@ -2,7 +2,7 @@
 
 use fura_tests::tiny;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Fixture {
     }
 
     fn command(&self, line: &str) -> Command {
-        let mut c = Command::new(fura());
+        let mut c = Command::new(env!("CARGO_BIN_EXE_fura"));
         c.current_dir(self.folder.path()).args(line.split_whitespace()).args(["--cache", "packs"]);
         c.env_remove("FURA_CPU").stdin(Stdio::null());
         c
@@ -65,15 +65,6 @@ impl Fixture {
     }
 }
 
-/// The built command, beside the test binaries.
-fn fura() -> PathBuf {
-    let exe = std::env::current_exe().unwrap();
-    let target = exe.parent().and_then(Path::parent).unwrap();
-    let fura = target.join(format!("fura{}", std::env::consts::EXE_SUFFIX));
-    assert!(fura.is_file(), "{}: not built; run `cargo test --workspace`, which builds it", fura.display());
-    fura
-}
-
 const TRAIN: &str = "train tiny.gguf --tasks tasks.jsonl --generations 12 --pairs 4 --requests 6 --json";
 
 #[test]
@@ -99,14 +90,20 @@ fn train_eval_run_inspect_and_rebuild() {
 
     f.ok("rebuild s.fura.runlog --out rebuilt.fura");
     assert_eq!(f.bytes("rebuilt.fura"), f.bytes("s.fura"), "the log alone gives the same specialist");
+    // A finished run can be asked for again: the same specialist and the same result, nothing trained.
+    let (specialist, log) = (f.bytes("s.fura"), f.bytes("s.fura.runlog"));
+    let again = f.ok(&format!("{TRAIN} --out s.fura --resume --seed 5"));
+    let again: Value = serde_json::from_str(again.lines().last().unwrap()).unwrap();
+    assert_eq!((&again["specialist"], &again["tokens"]), (&last["specialist"], &Value::from(0)));
+    assert_eq!((f.bytes("s.fura"), f.bytes("s.fura.runlog")), (specialist, log));
 
-    let eval: Value = serde_json::from_str(
-        f.ok("eval tiny.gguf --tasks tasks.jsonl --specialist s.fura --json").trim(),
-    )
-    .unwrap();
+    let eval: Value =
+        serde_json::from_str(f.ok("eval tiny.gguf --tasks tasks.jsonl --specialist s.fura --json").trim())
+            .unwrap();
     assert_eq!(eval["specialist"], last["specialist"]);
     let run = |extra: &str| -> Value {
-        serde_json::from_str(f.ok(&format!("run tiny.gguf abc --max-tokens 8 --json {extra}")).trim()).unwrap()
+        serde_json::from_str(f.ok(&format!("run tiny.gguf abc --max-tokens 8 --json {extra}")).trim())
+            .unwrap()
     };
     assert_eq!(run("")["tokens"], run("--threads 3")["tokens"]);
     assert_eq!(run("--specialist s.fura")["tokens"], run("--specialist rebuilt.fura")["tokens"]);
@@ -218,6 +215,15 @@ fn bad_input_is_one_line_with_file_field_and_place_and_nothing_is_written() {
     assert!(e.contains("nowhere"), "{e}");
     let e = f.refused(&format!("{TRAIN} --out x.fura --resume"));
     assert!(e.contains("x.fura.runlog"), "{e}");
+    let only_heldout: String =
+        tiny::task_file().lines().filter(|l| !l.contains("train")).map(|l| format!("{l}\n")).collect();
+    std::fs::write(f.path("heldout.jsonl"), only_heldout).unwrap();
+    let e = f.refused(&format!("{} --out x.fura", TRAIN.replace("tasks.jsonl", "heldout.jsonl")));
+    assert!(e.contains("heldout.jsonl") && e.contains("train"), "{e}");
+    let e = f.refused(&format!("{TRAIN} --out x.fura --from-layer 2"));
+    assert!(e.contains("from-layer"), "{e}");
+    let e = f.refused("inspect nowhere.gguf");
+    assert_eq!(e.matches("No such file").count(), 1, "{e}");
     let e = f.refused(&format!("{TRAIN} --out x.fura --sigma nan"));
     assert!(e.contains("sigma"), "{e}");
     let e = f.refused(&format!("{} --out x.fura", TRAIN.replace("tasks.jsonl", "habits:many")));
@@ -240,6 +246,7 @@ fn a_damaged_pack_is_named_and_says_what_to_do() {
         ("length", good[..good.len() - 1].to_vec()),
         ("header", [&good[..40], b"x", &good[41..]].concat()),
         ("magic", [b"X", &good[1..]].concat()),
+        ("checksum", [&good[..good.len() - 5000], b"x", &good[good.len() - 4999..]].concat()),
     ] {
         std::fs::write(&pack, bytes).unwrap();
         let e = f.refused("inspect tiny.gguf");
