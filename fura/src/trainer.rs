@@ -43,6 +43,46 @@ impl RunPlan {
     }
 }
 
+/// The settings of a run that nobody chose otherwise, from the study in docs/src/reports/habits.md.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Defaults {
+    /// First trained layer.
+    pub from_layer: usize,
+    /// Generations.
+    pub generations: u32,
+    /// Antithetic pairs.
+    pub pairs: u32,
+    /// Requests a generation.
+    pub requests: usize,
+    /// Standard deviation of the perturbation.
+    pub sigma: f32,
+    /// Step size.
+    pub alpha: f32,
+    /// Share of the step size that is left at the end.
+    pub final_alpha: f32,
+    /// What is maximized.
+    pub reward: Reward,
+}
+
+impl Defaults {
+    /// The defaults for a model: they depend on its depth alone.
+    pub fn for_model(model: &Model) -> Self {
+        let layers = model.config().layers;
+        Self {
+            // The upper three tenths: there the fitness has most slope for its curvature, and the layers below are
+            // computed once for the whole population.
+            from_layer: layers - (3 * layers).div_ceil(10),
+            generations: 60,
+            pairs: 16,
+            requests: 16,
+            sigma: 0.15,
+            alpha: 0.16,
+            final_alpha: 0.05,
+            reward: Reward::LogExpected,
+        }
+    }
+}
+
 /// A run in progress.
 #[derive(Debug)]
 pub struct Trainer<'m> {

@@ -86,35 +86,35 @@ pub(crate) struct Train {
     /// Go on from the run log of an interrupted run; its settings are used, the ones given here are ignored
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Generations of the run
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) generations: u32,
-    /// Antithetic pairs in a generation; twice as many members answer the requests
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    pub(crate) pairs: u32,
-    /// Requests that every member answers in a generation
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    pub(crate) requests: u32,
-    /// Standard deviation of the perturbation, relative to the singular values
-    #[arg(long, value_name = "X", default_value_t = 0.1)]
-    pub(crate) sigma: f32,
-    /// Step size
-    #[arg(long, value_name = "X", default_value_t = 0.1)]
-    pub(crate) alpha: f32,
-    /// Share of the step size that is left at the end (linear decay)
-    #[arg(long, value_name = "X", default_value_t = 0.1)]
-    pub(crate) final_alpha: f32,
+    /// Generations of the run [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) generations: Option<u32>,
+    /// Antithetic pairs in a generation; twice as many members answer the requests [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) pairs: Option<u32>,
+    /// Requests that every member answers in a generation [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) requests: Option<u32>,
+    /// Standard deviation of the perturbation, relative to the singular values [default: 0.15]
+    #[arg(long, value_name = "X")]
+    pub(crate) sigma: Option<f32>,
+    /// Step size [default: 0.16]
+    #[arg(long, value_name = "X")]
+    pub(crate) alpha: Option<f32>,
+    /// Share of the step size that is left at the end (linear decay) [default: 0.05]
+    #[arg(long, value_name = "X")]
+    pub(crate) final_alpha: Option<f32>,
     /// Share of the coordinates forgotten in a generation
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     pub(crate) decay: f32,
-    /// What is maximized
-    #[arg(long, value_enum, default_value_t = RewardKind::LogExpected)]
-    pub(crate) reward: RewardKind,
+    /// What is maximized [default: log-expected]
+    #[arg(long, value_enum)]
+    pub(crate) reward: Option<RewardKind>,
     /// Input channels in a block
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) block: u16,
     /// First layer to train; those below stay the base's and are computed once for the whole population
-    /// [default: the upper fifth of the model]
+    /// [default: the upper three tenths of the model]
     #[arg(long, value_name = "N")]
     pub(crate) from_layer: Option<usize>,
     /// Seed of the perturbations

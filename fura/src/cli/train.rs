@@ -13,7 +13,7 @@ use fura::model::{Base, Materialized, Model};
 use fura::question::Question;
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
-use fura::trainer::{RunPlan, Trainer};
+use fura::trainer::{Defaults, RunPlan, Trainer};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -23,10 +23,12 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
     let session = Session::new(common)?;
     let log = log_path(&args.out);
     check_paths(args, &log)?;
-    config(args).validate()?;
     let (block, seed) = if args.resume { resumed(&log)? } else { (usize::from(args.block), args.seed) };
     let source = tasks(&args.tasks, seed)?;
     let model = session.model(&args.model, block)?;
+    let settings = settings(args, &model)?;
+    let config = config(args, &settings);
+    config.validate()?;
     let held = HeldOut::new(&model, &source, args.eval as usize)?;
     let mut finished = false;
     let mut trainer = if args.resume {
@@ -37,10 +39,9 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
         finished = history.finished;
         trainer
     } else {
-        let (from, plan) = (from_layer(args, &model)?, plan(args, &source));
         // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
-        Question::training(&model, &source, 0, plan.requests)?;
-        Trainer::create(&model, from, plan, config(args), &log)?
+        Question::training(&model, &source, 0, settings.requests)?;
+        Trainer::create(&model, settings.from_layer, plan(&settings, &source), config, &log)?
     };
 
     let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
@@ -165,36 +166,41 @@ impl Summary {
     }
 }
 
-fn plan(args: &Train, source: &TaskSource) -> RunPlan {
-    RunPlan {
-        tasks: source.describe(),
-        requests: args.requests as usize,
-        reward: args.reward.into(),
-        generations: args.generations,
-    }
-}
-
-/// The upper fifth of the layers: see docs/src/reports/habits.md.
-fn from_layer(args: &Train, model: &Model) -> Result<usize> {
+/// The defaults for the model, with what was chosen on the command line.
+fn settings(args: &Train, model: &Model) -> Result<Defaults> {
+    let d = Defaults::for_model(model);
+    let settings = Defaults {
+        from_layer: args.from_layer.unwrap_or(d.from_layer),
+        generations: args.generations.unwrap_or(d.generations),
+        pairs: args.pairs.unwrap_or(d.pairs),
+        requests: args.requests.map_or(d.requests, |n| n as usize),
+        sigma: args.sigma.unwrap_or(d.sigma),
+        alpha: args.alpha.unwrap_or(d.alpha),
+        final_alpha: args.final_alpha.unwrap_or(d.final_alpha),
+        reward: args.reward.map_or(d.reward, Into::into),
+    };
     let layers = model.config().layers;
-    let from = args.from_layer.unwrap_or(layers - layers.div_ceil(5));
-    if from >= layers {
-        bail!("--from-layer {from}: the model has layers 0 to {}", layers - 1);
+    if settings.from_layer >= layers {
+        bail!("--from-layer {}: the model has layers 0 to {}", settings.from_layer, layers - 1);
     }
-    Ok(from)
+    Ok(settings)
 }
 
-fn config(args: &Train) -> EsConfig {
-    let schedule = if args.final_alpha == 1.0 {
+fn plan(s: &Defaults, source: &TaskSource) -> RunPlan {
+    RunPlan { tasks: source.describe(), requests: s.requests, reward: s.reward, generations: s.generations }
+}
+
+fn config(args: &Train, s: &Defaults) -> EsConfig {
+    let schedule = if s.final_alpha == 1.0 {
         Schedule::Constant
     } else {
-        Schedule::Linear { fraction: args.final_alpha, generations: args.generations }
+        Schedule::Linear { fraction: s.final_alpha, generations: s.generations }
     };
     EsConfig {
         seed: args.seed,
-        pairs: args.pairs,
-        sigma: args.sigma,
-        alpha: args.alpha,
+        pairs: s.pairs,
+        sigma: s.sigma,
+        alpha: s.alpha,
         schedule,
         decay: args.decay,
         ..EsConfig::default()
