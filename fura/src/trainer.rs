@@ -69,14 +69,14 @@ impl Defaults {
     pub fn for_model(model: &Model) -> Self {
         let layers = model.config().layers;
         Self {
-            // The upper three tenths: there the fitness has most slope for its curvature, and the layers below are
-            // computed once for the whole population.
-            from_layer: layers - (3 * layers).div_ceil(10),
-            generations: 60,
+            // The upper tenth: there the fitness has most slope for its curvature, and the layers below are computed
+            // once for the whole population.
+            from_layer: layers - layers.div_ceil(10),
+            generations: 120,
             pairs: 16,
-            requests: 16,
-            sigma: 0.15,
-            alpha: 0.16,
+            requests: 8,
+            sigma: 0.2,
+            alpha: 0.25,
             final_alpha: 0.05,
             reward: Reward::LogExpected,
         }

@@ -86,19 +86,19 @@ pub(crate) struct Train {
     /// Go on from the run log of an interrupted run; its settings are used, the ones given here are ignored
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Generations of the run [default: 60]
+    /// Generations of the run [default: 120]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) generations: Option<u32>,
     /// Antithetic pairs in a generation; twice as many members answer the requests [default: 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) pairs: Option<u32>,
-    /// Requests that every member answers in a generation [default: 16]
+    /// Requests that every member answers in a generation [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) requests: Option<u32>,
-    /// Standard deviation of the perturbation, relative to the singular values [default: 0.15]
+    /// Standard deviation of the perturbation, relative to the singular values [default: 0.2]
     #[arg(long, value_name = "X")]
     pub(crate) sigma: Option<f32>,
-    /// Step size [default: 0.16]
+    /// Step size [default: 0.25]
     #[arg(long, value_name = "X")]
     pub(crate) alpha: Option<f32>,
     /// Share of the step size that is left at the end (linear decay) [default: 0.05]
@@ -114,7 +114,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) block: u16,
     /// First layer to train; those below stay the base's and are computed once for the whole population
-    /// [default: the upper three tenths of the model]
+    /// [default: the upper tenth of the model]
     #[arg(long, value_name = "N")]
     pub(crate) from_layer: Option<usize>,
     /// Seed of the perturbations
