@@ -154,3 +154,27 @@ fn streams_are_uncorrelated() {
         assert!(energy.abs() < 4.0 * 8f64.sqrt() / (n as f64).sqrt(), "{which}: {energy}");
     }
 }
+
+/// Two samples, ours and that of an independent generator (ziggurat), cannot be told apart by the two-sample
+/// Kolmogorov-Smirnov statistic: above 1.95 sqrt(2 / n) one would reject with probability 0.001.
+#[test]
+fn agrees_in_distribution_with_rand_distr() {
+    use rand::SeedableRng;
+    use rand_distr::{Distribution, StandardNormal};
+    let n = 50_000;
+    let mut ours = noise(3, 1, 2, n);
+    let mut rng = rand::rngs::ChaCha8Rng::seed_from_u64(5);
+    let mut theirs: Vec<f32> = (0..n).map(|_| StandardNormal.sample(&mut rng)).collect();
+    ours.sort_by(f32::total_cmp);
+    theirs.sort_by(f32::total_cmp);
+    let (mut i, mut j, mut largest) = (0, 0, 0.0f64);
+    while i < n && j < n {
+        if ours[i] <= theirs[j] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+        largest = largest.max((i as f64 - j as f64).abs() / n as f64);
+    }
+    assert!(largest < 1.95 * (2.0 / n as f64).sqrt(), "{largest}");
+}
