@@ -3,7 +3,7 @@
 use crate::activations::ActivationRows;
 use crate::format::{Format, GROUP, TILE};
 use crate::kernel;
-use crate::source::{QuantError, SourceMatrix};
+use crate::source::{QuantError, SourceMatrix, check_shape};
 use fura_simd::Isa;
 use half::f16;
 use std::ops::Range;
@@ -23,19 +23,7 @@ impl<'a> PackedMatrix<'a> {
     /// # Errors
     /// [`QuantError::Shape`] or [`QuantError::Length`].
     pub fn new(format: Format, d_out: usize, d_in: usize, bytes: &'a [u8]) -> Result<Self, QuantError> {
-        if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(GROUP) {
-            return Err(QuantError::Shape { d_out, d_in });
-        }
-        let expected = format.packed_len(d_out, d_in);
-        if expected != Some(bytes.len()) {
-            return Err(QuantError::Length {
-                format: format.name(),
-                d_out,
-                d_in,
-                expected: expected.unwrap_or(usize::MAX),
-                found: bytes.len(),
-            });
-        }
+        check_shape(format, d_out, d_in, format.packed_len(d_out, d_in), bytes.len())?;
         Ok(Self { format, d_out, d_in, bytes })
     }
 

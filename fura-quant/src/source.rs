@@ -48,25 +48,32 @@ pub enum QuantError {
     },
 }
 
+/// Whether rows divide into groups and `found` bytes are what the shape takes.
+pub(crate) fn check_shape(
+    format: Format,
+    d_out: usize,
+    d_in: usize,
+    expected: Option<usize>,
+    found: usize,
+) -> Result<(), QuantError> {
+    if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(GROUP) {
+        return Err(QuantError::Shape { d_out, d_in });
+    }
+    if expected != Some(found) {
+        let expected = expected.unwrap_or(usize::MAX);
+        return Err(QuantError::Length { format: format.name(), d_out, d_in, expected, found });
+    }
+    Ok(())
+}
+
 impl<'a> SourceMatrix<'a> {
     /// Checks the byte count against the shape.
     ///
     /// # Errors
     /// [`QuantError::Shape`] or [`QuantError::Length`].
     pub fn new(format: Format, d_out: usize, d_in: usize, bytes: &'a [u8]) -> Result<Self, QuantError> {
-        if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(GROUP) {
-            return Err(QuantError::Shape { d_out, d_in });
-        }
         let expected = (d_in / GROUP).checked_mul(format.source_group()).and_then(|n| n.checked_mul(d_out));
-        if expected != Some(bytes.len()) {
-            return Err(QuantError::Length {
-                format: format.name(),
-                d_out,
-                d_in,
-                expected: expected.unwrap_or(usize::MAX),
-                found: bytes.len(),
-            });
-        }
+        check_shape(format, d_out, d_in, expected, bytes.len())?;
         Ok(Self { format, d_out, d_in, bytes })
     }
 
