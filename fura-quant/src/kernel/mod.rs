@@ -91,7 +91,7 @@ macro_rules! each_row {
 }
 use each_row;
 
-/// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 38 KB at d_in = 576) stay
+/// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 19 KB at d_in = 576) stay
 /// in a second-level cache while the tiles go by, and a tile (up to 16 x d_in / 2 bytes) stays in the first.
 const PANEL: usize = 2 * crate::ROW_BLOCK;
 
