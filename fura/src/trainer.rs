@@ -72,11 +72,11 @@ impl Defaults {
             // The upper tenth: there the fitness has most slope for its curvature, and the layers below are computed
             // once for the whole population.
             from_layer: layers - layers.div_ceil(10),
-            generations: 120,
+            generations: 400,
             pairs: 16,
             requests: 8,
             sigma: 0.2,
-            alpha: 0.25,
+            alpha: 0.08,
             final_alpha: 0.05,
             reward: Reward::LogExpected,
         }

@@ -80,13 +80,13 @@ pub(crate) struct Train {
     /// Task file (JSON Lines), or habits:SEED for a generated phone user
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
-    /// Specialist to write; the run log is written beside it as FILE.runlog
+    /// Specialist to write; the run log is written beside it as FILE.runlog, a picture of the run as FILE.svg
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// Go on from the run log of an interrupted run; its settings are used, the ones given here are ignored
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Generations of the run [default: 120]
+    /// Generations of the run [default: 400]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) generations: Option<u32>,
     /// Antithetic pairs in a generation; twice as many members answer the requests [default: 16]
@@ -98,7 +98,7 @@ pub(crate) struct Train {
     /// Standard deviation of the perturbation, relative to the singular values [default: 0.2]
     #[arg(long, value_name = "X")]
     pub(crate) sigma: Option<f32>,
-    /// Step size [default: 0.25]
+    /// Step size [default: 0.08]
     #[arg(long, value_name = "X")]
     pub(crate) alpha: Option<f32>,
     /// Share of the step size that is left at the end (linear decay) [default: 0.05]

@@ -4,6 +4,7 @@ mod args;
 mod eval;
 mod inspect;
 mod memory;
+mod picture;
 mod progress;
 mod rebuild;
 mod report;

@@ -4,10 +4,10 @@ use super::args::{Common, Train};
 use super::memory::Peak;
 use super::progress::Progress;
 use super::session::{Session, tasks};
-use super::{Outcome, report};
+use super::{Outcome, picture, report};
 use anyhow::{Context, Result, bail};
 use fura::core::estimator::{EsConfig, Schedule};
-use fura::core::runlog::RunLog;
+use fura::core::runlog::{RunHistory, RunLog};
 use fura::evaluation::{Evaluation, HeldOut};
 use fura::model::{Base, Materialized, Model};
 use fura::question::Question;
@@ -21,7 +21,7 @@ use std::time::Instant;
 
 pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
     let session = Session::new(common)?;
-    let log = log_path(&args.out);
+    let log = with_suffix(&args.out, ".runlog");
     check_paths(args, &log)?;
     let (block, seed) = if args.resume { resumed(&log)? } else { (usize::from(args.block), args.seed) };
     let source = tasks(&args.tasks, seed)?;
@@ -93,9 +93,13 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
         trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
         trainer.log_mut().finish()?;
     }
+    let picture = with_suffix(&args.out, ".svg");
+    let history = read(&log)?;
+    std::fs::write(&picture, picture::svg(&history, &model, &specialist))
+        .with_context(|| picture.display().to_string())?;
     let bytes = std::fs::metadata(&args.out).map(|m| m.len()).unwrap_or_default();
     let summary = Summary { base, trained, seconds, tokens, bytes, inference_private, peak: peak.bytes() };
-    summary.print(common.json, &model, &trainer, &args.out, &log);
+    summary.print(common.json, &model, &trainer, &args.out, &log, &picture);
     Ok(Outcome::Done)
 }
 
@@ -123,7 +127,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn print(&self, json: bool, model: &Model, trainer: &Trainer<'_>, out: &Path, log: &Path) {
+    fn print(&self, json: bool, model: &Model, trainer: &Trainer<'_>, out: &Path, log: &Path, picture: &Path) {
         let share = trainer.layout().coordinates() as f64 / model.parameters() as f64;
         let generations = trainer.generation();
         if json {
@@ -139,6 +143,7 @@ impl Summary {
                     "trainable_share": share,
                     "peak_private_bytes": self.peak,
                     "inference_private_bytes": self.inference_private,
+                    "picture": picture.display().to_string(),
                 })
             );
             return;
@@ -150,11 +155,12 @@ impl Summary {
             self.seconds / 60.0
         );
         println!(
-            "{} ({:.2} MB, {:.3} % of the parameters), run log {}",
+            "{} ({:.2} MB, {:.3} % of the parameters), run log {}, picture {}",
             out.display(),
             self.bytes as f64 / 1e6,
             100.0 * share,
-            log.display()
+            log.display(),
+            picture.display()
         );
         if let (Some(peak), Some(inference)) = (self.peak, self.inference_private) {
             println!(
@@ -207,9 +213,9 @@ fn config(args: &Train, s: &Defaults) -> EsConfig {
     }
 }
 
-fn log_path(out: &Path) -> PathBuf {
+fn with_suffix(out: &Path, suffix: &str) -> PathBuf {
     let mut name = out.as_os_str().to_owned();
-    name.push(".runlog");
+    name.push(suffix);
     PathBuf::from(name)
 }
 
@@ -233,9 +239,13 @@ fn check_paths(args: &Train, log: &Path) -> Result<()> {
 
 /// Block size and seed of the run a log holds.
 fn resumed(log: &Path) -> Result<(usize, u64)> {
-    let bytes = std::fs::read(log).with_context(|| log.display().to_string())?;
-    let header = RunLog::read(&bytes, log)?.header;
+    let header = read(log)?.header;
     Ok((header.layout.block(), header.config.seed))
+}
+
+fn read(log: &Path) -> Result<RunHistory> {
+    let bytes = std::fs::read(log).with_context(|| log.display().to_string())?;
+    Ok(RunLog::read(&bytes, log)?)
 }
 
 /// Saves what was learnt and says how to go on.
