@@ -6,7 +6,7 @@ use fura_quant::{Format, PackedMatrix};
 use fura_simd::Isa;
 
 fn gemm(c: &mut Criterion) {
-    for format in [Format::Q4, Format::Q4Min, Format::Q8] {
+    for format in Format::ALL {
         let mut group = c.benchmark_group(format!("gemm/{}", format.name()));
         group.sample_size(10);
         for (d_out, d_in) in SHAPES {

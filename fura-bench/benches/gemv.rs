@@ -6,7 +6,7 @@ use fura_quant::{Format, PackedMatrix};
 use fura_simd::Isa;
 
 fn gemv(c: &mut Criterion) {
-    for format in [Format::Q4, Format::Q4Min, Format::Q8] {
+    for format in Format::ALL {
         let mut group = c.benchmark_group(format!("gemv/{}", format.name()));
         group.sample_size(20);
         for (d_out, d_in) in SHAPES {

@@ -10,8 +10,8 @@ pub const SHAPES: [(usize, usize); 4] = [(576, 576), (1536, 576), (4096, 4096), 
 /// A packed matrix of pseudo-random codes and the bytes it takes.
 pub fn weights(format: Format, d_out: usize, d_in: usize) -> Vec<u8> {
     let group = format.source_group();
-    let scales = if format == Format::Q4Min { 4 } else { 2 };
-    let source: Vec<u8> = (0..d_out * d_in / 32 * group)
+    let scales = if format.has_minimum() { 4 } else { 2 };
+    let source: Vec<u8> = (0..d_out * d_in / format.group() * group)
         // Scales and minima of 0x1111 (about 5e-4 in f16), codes that vary.
         .map(|i| if i % group < scales { 0x11 } else { (i.wrapping_mul(2_654_435_761) >> 13) as u8 })
         .collect();
