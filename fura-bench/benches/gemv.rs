@@ -2,14 +2,15 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fura_bench::product::{FORMATS, HEAD, Product, SHAPES, Weights};
+use fura_bench::product::{HEAD, Product, SHAPES, Weights};
+use fura_quant::Format;
 use fura_simd::Isa;
 use std::time::Duration;
 
 fn gemv(c: &mut Criterion) {
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
-        for format in FORMATS {
+        for format in Format::ALL {
             let mut group = c.benchmark_group(format!("gemv/{}", format.name()));
             group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
             for (d_out, d_in) in SHAPES.into_iter().chain([HEAD]) {

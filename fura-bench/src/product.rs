@@ -6,9 +6,6 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Every group format.
-pub const FORMATS: [Format; 3] = [Format::Q4, Format::Q4Min, Format::Q8];
-
 /// Layer shapes `(d_out, d_in)` of SmolLM2-135M and Llama-3.1-8B.
 pub const SHAPES: [(usize, usize); 4] = [(576, 576), (1536, 576), (4096, 4096), (14336, 4096)];
 
@@ -28,8 +25,8 @@ impl Weights {
     /// Pseudo-random codes: one tile of them, repeated, since no kernel's time depends on values.
     pub fn new(format: Format, d_out: usize, d_in: usize) -> Self {
         let group = format.source_group();
-        let floats = if format == Format::Q4Min { 4 } else { 2 };
-        let source: Vec<u8> = (0..TILE * d_in / fura_quant::GROUP * group)
+        let floats = if format.has_minimum() { 4 } else { 2 };
+        let source: Vec<u8> = (0..TILE * d_in / format.group() * group)
             // Scales and minima of 0x1111 (about 6e-4 in f16), codes that vary.
             .map(|i| if i % group < floats { 0x11 } else { (i.wrapping_mul(2_654_435_761) >> 13) as u8 })
             .collect();
@@ -109,7 +106,7 @@ mod tests {
     /// Whatever the number of parts, the outputs are those of the undivided product.
     #[test]
     fn the_parts_of_a_product_are_the_product() {
-        let weights = Weights::new(Format::Q4, 5 * TILE, 64);
+        let weights = Weights::new(Format::Q8, 5 * TILE, 64);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let mut whole = Product::new(Isa::detect(), &weights, 3, 1);
         whole.run(&pool);

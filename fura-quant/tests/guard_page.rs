@@ -1,7 +1,7 @@
 //! Kernels on buffers that end where memory ends: one byte read or written past the weights, the activations or the
 //! outputs ends the test with SIGBUS, and the results are those on ordinary buffers.
 
-use fura_quant::{Activations, Format, GROUP, PackedMatrix, SourceMatrix, TILE, pack};
+use fura_quant::{Activations, Format, PackedMatrix, SourceMatrix, TILE, pack};
 use fura_simd::Isa;
 use memmap2::{MmapOptions, MmapRaw};
 use std::slice;
@@ -81,8 +81,8 @@ fn the_guard_is_where_the_buffer_ends() {
 /// Values that vary, codes and scales alike.
 fn weights(format: Format, d_out: usize, d_in: usize) -> Vec<u8> {
     let group = format.source_group();
-    let floats = if format == Format::Q4Min { 4 } else { 2 };
-    let source: Vec<u8> = (0..d_out * d_in / GROUP * group)
+    let floats = if format.has_minimum() { 4 } else { 2 };
+    let source: Vec<u8> = (0..d_out * d_in / format.group() * group)
         .map(|i| if i % group < floats { 0x2e } else { (i.wrapping_mul(2_654_435_761) >> 9) as u8 })
         .collect();
     pack(&SourceMatrix::new(format, d_out, d_in, &source).unwrap()).unwrap()
@@ -92,8 +92,9 @@ fn weights(format: Format, d_out: usize, d_in: usize) -> Vec<u8> {
 /// that a kernel takes at once, all tiles and the last one alone.
 #[test]
 fn kernels_stay_within_their_buffers() {
-    for format in [Format::Q4, Format::Q4Min, Format::Q8] {
-        for (d_out, d_in) in [(1, 32), (4, 64), (15, 32), (16, 96), (21, 160), (31, 32), (48, 64)] {
+    for format in Format::ALL {
+        for (d_out, groups) in [(1, 1), (4, 2), (15, 1), (16, 3), (21, 5), (31, 1), (48, 2)] {
+            let d_in = groups * format.group();
             let packed = weights(format, d_out, d_in);
             let guarded = Guarded::holding(&packed);
             for rows in [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 24, 25, 36, 37] {

@@ -9,9 +9,10 @@
 #![forbid(unsafe_code)]
 
 use fura_bench::input::Input;
-use fura_bench::product::{FORMATS, HEAD, Product, SHAPES, Weights};
+use fura_bench::product::{HEAD, Product, SHAPES, Weights};
 use fura_bench::sample::{Share, interleaved};
 use fura_bench::{limits, machine};
+use fura_quant::Format;
 use fura_simd::Isa;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// One row of activations beside reading the same weights, more of them beside integer arithmetic.
 fn products(pool: &ThreadPool, report: &mut Report) {
     let threads = pool.current_num_threads();
-    for format in FORMATS {
+    for format in Format::ALL {
         for (d_out, d_in) in SHAPES.into_iter().chain([HEAD]) {
             let mut weights = None;
             // The scalar tier has no limit of its own.
