@@ -1,27 +1,35 @@
-//! Matrix products of many rows: operations per second for every instruction set, to be read beside `limits`.
+//! Matrix products of several rows: multiply-adds a second for every tier, to be read beside `limits/integer`.
+#![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fura_bench::{SHAPES, activations, weights};
-use fura_quant::{Format, PackedMatrix};
-use fura_simd::Isa;
+use fura_bench::product::{Product, SHAPES, Weights};
+use fura_quant::Format;
+use fura_simd::{Isa, Tier};
+use std::time::Duration;
+
+/// The most multiply-adds of a product that the scalar tier is asked for: more take it minutes and show nothing new.
+const SCALAR_MACS: usize = 1536 * 576 * 16;
 
 fn gemm(c: &mut Criterion) {
-    for format in [Format::Q4, Format::Q4Min, Format::Q8] {
-        let mut group = c.benchmark_group(format!("gemm/{}", format.name()));
-        group.sample_size(10);
-        for (d_out, d_in) in SHAPES {
-            let bytes = weights(format, d_out, d_in);
-            let w = PackedMatrix::new(format, d_out, d_in, &bytes).expect("packed to this shape");
-            for rows in [4, 16, 64, 256] {
-                // One element is one multiply-add, two operations.
-                group.throughput(Throughput::Elements((rows * d_out * d_in) as u64));
-                for isa in Isa::available().skip(1) {
-                    let x = activations(isa, rows, d_in);
-                    let mut y = vec![0.0; rows * d_out];
-                    let id = BenchmarkId::new(isa.tier().name(), format!("{d_out}x{d_in}/rows{rows}"));
-                    group.bench_function(id, |b| {
-                        b.iter(|| w.multiply(isa, x.view(), 0..w.tiles(), &mut y, d_out));
-                    });
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
+        for format in Format::ALL {
+            let mut group = c.benchmark_group(format!("gemm/{}", format.name()));
+            group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+            for (d_out, d_in) in SHAPES {
+                let weights = Weights::new(format, d_out, d_in);
+                for rows in [4, 16, 64, 256] {
+                    let macs = rows * weights.macs();
+                    group.throughput(Throughput::Elements(macs as u64));
+                    for isa in Isa::available() {
+                        if isa.tier() == Tier::Scalar && macs > SCALAR_MACS {
+                            continue;
+                        }
+                        let mut product = Product::new(isa, &weights, rows, threads);
+                        let id = format!("{d_out}x{d_in}/rows{rows}/threads{threads}");
+                        let id = BenchmarkId::new(isa.tier().name(), id);
+                        group.bench_function(id, |b| b.iter(|| product.run(&pool)));
+                    }
                 }
             }
         }

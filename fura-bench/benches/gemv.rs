@@ -1,25 +1,26 @@
-//! Matrix products of one row: bytes of weights per second for every instruction set, to be read beside `limits`.
+//! Matrix products of one row: bytes of weights a second for every tier, to be read beside `limits/read`.
+#![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fura_bench::{SHAPES, activations, weights};
-use fura_quant::{Format, PackedMatrix};
+use fura_bench::product::{HEAD, Product, SHAPES, Weights};
+use fura_quant::Format;
 use fura_simd::Isa;
+use std::time::Duration;
 
 fn gemv(c: &mut Criterion) {
-    for format in [Format::Q4, Format::Q4Min, Format::Q8] {
-        let mut group = c.benchmark_group(format!("gemv/{}", format.name()));
-        group.sample_size(20);
-        for (d_out, d_in) in SHAPES {
-            let bytes = weights(format, d_out, d_in);
-            let w = PackedMatrix::new(format, d_out, d_in, &bytes).expect("packed to this shape");
-            group.throughput(Throughput::Bytes(bytes.len() as u64));
-            for isa in Isa::available().skip(1) {
-                let x = activations(isa, 1, d_in);
-                let mut y = vec![0.0; d_out];
-                let id = BenchmarkId::new(isa.tier().name(), format!("{d_out}x{d_in}"));
-                group.bench_function(id, |b| {
-                    b.iter(|| w.multiply(isa, x.view(), 0..w.tiles(), &mut y, d_out));
-                });
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
+        for format in Format::ALL {
+            let mut group = c.benchmark_group(format!("gemv/{}", format.name()));
+            group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+            for (d_out, d_in) in SHAPES.into_iter().chain([HEAD]) {
+                let weights = Weights::new(format, d_out, d_in);
+                group.throughput(Throughput::Bytes(weights.bytes().len() as u64));
+                for isa in Isa::available() {
+                    let mut product = Product::new(isa, &weights, 1, threads);
+                    let id = format!("{d_out}x{d_in}/threads{threads}");
+                    group.bench_function(BenchmarkId::new(isa.tier().name(), id), |b| b.iter(|| product.run(&pool)));
+                }
             }
         }
     }

@@ -1,54 +1,68 @@
-//! What the other benchmarks are to be read against: read bandwidth of this machine, and the input transform, the
-//! quantizer and the packer next to it.
+//! What the other benches are read against, one thread and every tier: reading memory, integer and f32 arithmetic; and
+//! beside them the input transform and the activation quantizer.
+#![forbid(unsafe_code)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use fura_bench::input::Input;
+use fura_bench::limits;
 use fura_quant::Activations;
-use fura_simd::{Isa, block};
-use std::hint::black_box;
+use fura_simd::Isa;
 
-/// Sums 64-bit words of buffers that fit the second-level cache, the last-level cache, and neither.
-fn read_bandwidth(c: &mut Criterion) {
-    let mut group = c.benchmark_group("limits/read");
-    group.sample_size(10);
-    for mib in [1usize, 24, 512] {
-        let words = vec![1u64; mib << 17];
-        group.throughput(Throughput::Bytes((mib << 20) as u64));
-        group.bench_function(format!("{mib}MiB"), |b| {
-            b.iter(|| {
-                let (chunks, _) = words.as_chunks::<32>();
-                let mut sums = [0u64; 32];
-                for chunk in chunks {
-                    for (s, w) in sums.iter_mut().zip(chunk) {
-                        *s = s.wrapping_add(*w);
-                    }
-                }
-                black_box(sums)
-            });
-        });
+/// Buffers that fit a second-level cache, a large last-level cache, and neither.
+const READ_MIB: [usize; 3] = [1, 24, 256];
+
+fn limits(c: &mut Criterion) {
+    for isa in Isa::available() {
+        let tier = isa.tier().name();
+        let mut group = c.benchmark_group("limits/read");
+        group.sample_size(10);
+        for mib in READ_MIB {
+            let bytes = vec![1; mib << 20];
+            group.throughput(Throughput::Bytes(bytes.len() as u64));
+            group.bench_function(format!("{tier}/{mib}MiB"), |b| b.iter(|| limits::read(isa, &bytes)));
+        }
+        drop(group);
+        // One element is one multiply-add.
+        let mut group = c.benchmark_group("limits/integer");
+        if let Some(macs) = limits::integer(isa) {
+            group.throughput(Throughput::Elements(macs as u64));
+            group.bench_function(tier, |b| b.iter(|| limits::integer(isa)));
+        }
+        drop(group);
+        let mut group = c.benchmark_group("limits/float");
+        if let Some(macs) = limits::float(isa) {
+            group.throughput(Throughput::Elements(macs as u64));
+            group.bench_function(tier, |b| b.iter(|| limits::float(isa)));
+        }
     }
 }
 
 fn transform(c: &mut Criterion) {
-    let (d_in, rows, b) = (576, 256, 32);
-    let v = vec![0.1f32; block::matrix_len(d_in, b)];
-    let coordinates = vec![0.01f32; d_in];
-    let x = vec![0.5f32; rows * d_in];
-    for isa in Isa::available().skip(1) {
-        let tier = isa.tier().name();
-        let mut group = c.benchmark_group(format!("transform/{tier}"));
-        let mut t = v.clone();
-        let mut y = x.clone();
-        group.throughput(Throughput::Elements((2 * b * b * d_in) as u64));
-        group.bench_function("materialize", |bench| {
-            bench.iter(|| block::materialize(isa, &v, &coordinates, b, &mut t));
-        });
-        group.throughput(Throughput::Elements((2 * b * rows * d_in) as u64));
-        group.bench_function("apply", |bench| bench.iter(|| block::apply(isa, &t, b, d_in, &x, &mut y)));
-        let mut a = Activations::with_capacity(rows, d_in);
-        group.throughput(Throughput::Elements((rows * d_in) as u64));
-        group.bench_function("quantize", |bench| bench.iter(|| a.quantize(isa, &x, d_in)));
+    let (d_in, rows) = (576, 256);
+    for b in [32, 64] {
+        for isa in Isa::available() {
+            let tier = isa.tier().name();
+            let mut input = Input::new(isa, d_in, b, rows);
+            let mut group = c.benchmark_group(format!("transform/b{b}"));
+            // Multiply-adds, as for `limits/float`.
+            group.throughput(Throughput::Elements(input.materialize_flops() as u64 / 2));
+            group.bench_function(format!("materialize/{tier}"), |bench| bench.iter(|| input.materialize()));
+            group.throughput(Throughput::Elements(input.apply_flops() as u64 / 2));
+            group.bench_function(format!("apply/{tier}"), |bench| bench.iter(|| input.apply()));
+        }
     }
 }
 
-criterion_group!(benches, read_bandwidth, transform);
+fn quantize(c: &mut Criterion) {
+    let (d_in, rows) = (576, 256);
+    let x: Vec<f32> = (0..rows * d_in).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.01).collect();
+    let mut group = c.benchmark_group("quantize");
+    group.throughput(Throughput::Elements(x.len() as u64));
+    for isa in Isa::available() {
+        let mut codes = Activations::with_capacity(rows, d_in);
+        group.bench_function(isa.tier().name(), |b| b.iter(|| codes.quantize(isa, &x, d_in)));
+    }
+}
+
+criterion_group!(benches, limits, transform, quantize);
 criterion_main!(benches);

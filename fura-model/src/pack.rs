@@ -11,7 +11,7 @@ use crate::gguf::{Gguf, TensorKind};
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::{Layout, Linear};
 use fura_core::spectrum::Decomposer;
-use fura_quant::{Format, GROUP, PackedMatrix, SourceMatrix};
+use fura_quant::{Format, GROUP, Group, PackedMatrix, SourceMatrix};
 use fura_simd::block::matrix_len;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -160,8 +160,8 @@ fn source<'a>(
         return Err(ModelError::Shape { file: file(), tensor, found, expected });
     }
     let format = match info.kind {
-        TensorKind::Q4_0 => Format::Q4,
-        TensorKind::Q4_1 => Format::Q4Min,
+        TensorKind::Q4_0 => Format::Q4(Group::G32),
+        TensorKind::Q4_1 => Format::Q4Min(Group::G32),
         TensorKind::Q8_0 => Format::Q8,
         other => {
             return Err(ModelError::Unsupported {
@@ -272,7 +272,7 @@ pub(crate) fn write(
             tensor: format!("{}.weight", entry.name),
             source,
         };
-        let mut tile = vec![0; source.d_in() / GROUP * source.format().packed_group()];
+        let mut tile = vec![0; source.format().packed_tile(source.d_in())];
         for t in 0..source.d_out().div_ceil(fura_quant::TILE) {
             source.pack_tile(t, &mut tile).map_err(weights_error)?;
             out.put(&tile).map_err(io)?;

@@ -29,11 +29,53 @@ pub struct Activations {
 ///
 /// Group `g` of twelve consecutive rows lies in one [`RowBlock`], so a kernel that works on up to twelve rows reads
 /// one stream. Twelve is what the registers of AVX-512 hold: 12 integer and 12 f32 accumulators, a weight register
-/// and temporaries make 32; NEON and AVX2 take them by fours.
+/// and temporaries make 32.
 pub const ROW_BLOCK: usize = 12;
 
-/// The same group of [`ROW_BLOCK`] consecutive rows.
-pub type RowBlock = [ActivationGroup; ROW_BLOCK];
+/// Two rows, eight channels of the one beside eight channels of the other: what `smmla` multiplies. Four channels
+/// of a row stay together, which is what `vpdpbusd`, `sdot` and a broadcast take.
+pub(crate) type RowPair = [[[i8; 8]; 2]; GROUP / 8];
+
+/// The same group of [`ROW_BLOCK`] consecutive rows. Rows that are not there hold old values or zeros: kernels may
+/// compute with them and drop the results.
+#[derive(Clone, Debug, Default)]
+pub struct RowBlock {
+    pub(crate) codes: [RowPair; ROW_BLOCK / 2],
+    pub(crate) scale: [f32; ROW_BLOCK],
+    /// `-8 * sum`: undoes the offset of unsigned 4-bit codes.
+    pub(crate) offset: [i32; ROW_BLOCK],
+    pub(crate) weighted: [f32; ROW_BLOCK],
+}
+
+impl RowBlock {
+    /// Channels `4 j .. 4 j + 4` of a row.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn four(&self, row: usize, j: usize) -> &[i8; 4] {
+        &self.codes[row / 2][j / 2][row % 2].as_chunks().0[j % 2]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, row: usize, group: &ActivationGroup) {
+        let (octets, _) = group.codes.as_chunks::<8>();
+        for (to, from) in self.codes[row / 2].iter_mut().zip(octets) {
+            to[row % 2] = *from;
+        }
+        self.scale[row] = group.scale;
+        self.offset[row] = -8 * group.sum;
+        self.weighted[row] = group.weighted;
+    }
+
+    fn get(&self, row: usize) -> ActivationGroup {
+        let mut codes = [0; GROUP];
+        let (octets, _) = codes.as_chunks_mut::<8>();
+        for (to, from) in octets.iter_mut().zip(&self.codes[row / 2]) {
+            *to = from[row % 2];
+        }
+        let (scale, sum, weighted) = (self.scale[row], self.offset[row] / -8, self.weighted[row]);
+        ActivationGroup { codes, scale, sum, weighted }
+    }
+}
 
 /// 32 quantized channels of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,7 +115,7 @@ impl Activations {
         self.d_in = d_in;
         self.rows = x.len() / d_in;
         let blocks = self.rows.div_ceil(ROW_BLOCK) * (d_in / GROUP);
-        self.groups.resize(blocks, [ActivationGroup::default(); ROW_BLOCK]);
+        self.groups.resize(blocks, RowBlock::default());
         kernel::quantize(isa, x, d_in, &mut self.groups);
     }
 
@@ -115,9 +157,9 @@ impl<'a> ActivationRows<'a> {
     ///
     /// # Panics
     /// If there is no such row or group.
-    pub fn group(&self, row: usize, group: usize) -> &'a ActivationGroup {
+    pub fn group(&self, row: usize, group: usize) -> ActivationGroup {
         assert!(row < self.rows && group < self.groups_per_row);
-        &self.groups[row / ROW_BLOCK * self.groups_per_row + group][row % ROW_BLOCK]
+        self.groups[row / ROW_BLOCK * self.groups_per_row + group].get(row % ROW_BLOCK)
     }
 }
 
@@ -142,7 +184,7 @@ impl ActivationGroup {
         Self { codes: [0; GROUP], scale: f32::NAN, sum: 0, weighted: f32::NAN };
 }
 
-/// Calls `f` for each group of each row with the place it is stored at.
+/// Calls `f` for each group of each row and stores what it makes of it.
 #[inline(always)]
 pub(crate) fn for_each_group(
     x: &[f32],
@@ -154,7 +196,9 @@ pub(crate) fn for_each_group(
         for (r, row) in rows.chunks_exact(d_in).enumerate() {
             let (row, _) = row.as_chunks::<GROUP>();
             for (x, block) in row.iter().zip(blocks.iter_mut()) {
-                f(x, &mut block[r]);
+                let mut group = ActivationGroup::default();
+                f(x, &mut group);
+                block.set(r, &group);
             }
         }
     }

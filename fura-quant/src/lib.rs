@@ -8,6 +8,6 @@ mod matrix;
 mod source;
 
 pub use activations::{ActivationGroup, ActivationRows, Activations, ROW_BLOCK, RowBlock};
-pub use format::{Format, GROUP, TILE};
+pub use format::{Format, GROUP, Group, TILE};
 pub use matrix::{PackedMatrix, pack};
 pub use source::{QuantError, SourceMatrix};

@@ -1,7 +1,7 @@
 //! Packed matrices and the products `y = W x` of quantized rows.
 
 use crate::activations::ActivationRows;
-use crate::format::{Format, GROUP, TILE};
+use crate::format::{Format, TILE};
 use crate::kernel;
 use crate::source::{QuantError, SourceMatrix, check_shape};
 use fura_simd::Isa;
@@ -49,15 +49,20 @@ impl<'a> PackedMatrix<'a> {
 
     /// Bytes of one tile: its groups in order.
     pub(crate) fn tile(&self, tile: usize) -> &'a [u8] {
-        let n = self.d_in / GROUP * self.format.packed_group();
+        let n = self.format.packed_tile(self.d_in);
         &self.bytes[tile * n..(tile + 1) * n]
     }
 
     /// The matrix product `out[r][o] = sum_i W[o][i] x[r][i]` for the outputs of `tiles`, in the canonical
-    /// order (C1): the integer dot product of a group is exact, then groups in order,
+    /// order (C1). The integer dot product `dot` of 32 channels is exact; for [`Format::Q4`] it runs over `q - 8`.
+    /// Then weight groups in order, starting from `acc = 0`:
     ///
-    /// * `acc = fma(d * scale, dot, acc)`, where for [`Format::Q4`] `dot` runs over `q - 8`;
-    /// * and for [`Format::Q4Min`] also `acc = fma(m, scale * sum(codes), acc)`.
+    /// * groups of 32: `acc = fma(d * scale, dot, acc)`, and with a minimum `acc = fma(m, scale * sum, acc)`;
+    /// * groups of 64 and 128: `t = fma(scale_k, dot_k, t)` over their activation groups `k` in order, from `t = 0`;
+    ///   then `acc = fma(d, t, acc)`, and with a minimum `acc = fma(m, u, acc)`, `u` being the sum of
+    ///   `scale_k * sum_k`, in order.
+    ///
+    /// `scale` and `sum` are those of [`ActivationGroup`](crate::ActivationGroup).
     ///
     /// `out` holds `x.rows()` rows, `stride` apart, each starting with output `16 * tiles.start`.
     ///
@@ -91,15 +96,12 @@ impl<'a> PackedMatrix<'a> {
     pub fn decode_row(&self, row: usize, out: &mut [f32]) {
         assert!(row < self.d_out && out.len() == self.d_in);
         let tile = self.tile(row / TILE);
-        let n = self.format.packed_group();
-        for (block, out) in tile.chunks_exact(n).zip(out.chunks_exact_mut(GROUP)) {
-            let (d, m) = (scale(self.format, block, row % TILE), minimum(self.format, block, row % TILE));
+        let (n, format) = (self.format.packed_group(), self.format);
+        for (block, out) in tile.chunks_exact(n).zip(out.chunks_exact_mut(format.group())) {
+            let (d, m) = (scale(format, block, row % TILE), minimum(format, block, row % TILE));
             for (channel, o) in out.iter_mut().enumerate() {
-                let q = code(self.format, block, row % TILE, channel);
-                *o = match self.format {
-                    Format::Q4Min => d * q as f32 + m,
-                    _ => d * q as f32,
-                };
+                let q = code(format, block, row % TILE, channel);
+                *o = if format.has_minimum() { d * q as f32 + m } else { d * q as f32 };
             }
         }
     }
@@ -110,7 +112,7 @@ impl<'a> PackedMatrix<'a> {
 /// # Errors
 /// [`QuantError::Scale`] if a scale or minimum is not finite.
 pub fn pack(source: &SourceMatrix<'_>) -> Result<Vec<u8>, QuantError> {
-    let n = source.d_in() / GROUP * source.format().packed_group();
+    let n = source.format().packed_tile(source.d_in());
     let mut bytes = vec![0; source.d_out().div_ceil(TILE) * n];
     for (t, out) in bytes.chunks_exact_mut(n).enumerate() {
         source.pack_tile(t, out)?;
@@ -124,22 +126,21 @@ pub(crate) fn code(format: Format, block: &[u8], row: usize, channel: usize) -> 
         return i32::from(block[channel / 4 * 64 + row * 4 + channel % 4] as i8);
     }
     let c = channel % 16;
-    let byte = block[c / 4 * 64 + row * 4 + c % 4];
-    let q = i32::from(if channel < 16 { byte & 15 } else { byte >> 4 });
-    if format == Format::Q4 { q - 8 } else { q }
+    let byte = block[channel / 32 * 256 + c / 4 * 64 + row * 4 + c % 4];
+    let q = i32::from(if channel % 32 < 16 { byte & 15 } else { byte >> 4 });
+    if format.has_minimum() { q } else { q - 8 }
 }
 
 /// Scale of one row of a packed group.
 pub(crate) fn scale(format: Format, block: &[u8], row: usize) -> f32 {
-    let at = if format == Format::Q8 { 512 } else { 256 } + 2 * row;
-    f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
+    half_at(block, TILE * format.row_codes() + 2 * row)
 }
 
 /// Minimum of one row of a packed group, 0 for formats without.
 pub(crate) fn minimum(format: Format, block: &[u8], row: usize) -> f32 {
-    if format != Format::Q4Min {
-        return 0.0;
-    }
-    let at = 288 + 2 * row;
+    if format.has_minimum() { half_at(block, TILE * format.row_codes() + 2 * TILE + 2 * row) } else { 0.0 }
+}
+
+fn half_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }

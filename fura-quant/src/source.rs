@@ -1,9 +1,9 @@
-//! GGUF group blocks, row-major: decoding to f32 and packing into tiles, both without loss.
+//! Group blocks, row-major: decoding to f32 and packing into tiles, both without loss.
 
 use crate::format::{Format, GROUP, TILE};
 use half::f16;
 
-/// A row-major matrix of GGUF group blocks: `d_out` rows of `d_in / 32` blocks.
+/// A row-major matrix of group blocks ([`Format::source_group`]; those of GGUF for groups of 32).
 #[derive(Clone, Copy, Debug)]
 pub struct SourceMatrix<'a> {
     format: Format,
@@ -17,8 +17,10 @@ pub struct SourceMatrix<'a> {
 #[non_exhaustive]
 pub enum QuantError {
     /// `d_in` does not divide into groups, or a dimension is zero.
-    #[error("a {d_out} x {d_in} matrix cannot be cut into groups of 32 input channels")]
+    #[error("a {d_out} x {d_in} matrix cannot be cut into groups of {group} input channels")]
     Shape {
+        /// Channels of a group.
+        group: usize,
         /// Rows.
         d_out: usize,
         /// Columns.
@@ -56,8 +58,8 @@ pub(crate) fn check_shape(
     expected: Option<usize>,
     found: usize,
 ) -> Result<(), QuantError> {
-    if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(GROUP) {
-        return Err(QuantError::Shape { d_out, d_in });
+    if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(format.group()) {
+        return Err(QuantError::Shape { group: format.group(), d_out, d_in });
     }
     if expected != Some(found) {
         let expected = expected.unwrap_or(usize::MAX);
@@ -72,33 +74,36 @@ impl<'a> SourceMatrix<'a> {
     /// # Errors
     /// [`QuantError::Shape`] or [`QuantError::Length`].
     pub fn new(format: Format, d_out: usize, d_in: usize, bytes: &'a [u8]) -> Result<Self, QuantError> {
-        let expected = (d_in / GROUP).checked_mul(format.source_group()).and_then(|n| n.checked_mul(d_out));
+        let groups = d_in / format.group();
+        let expected = groups.checked_mul(format.source_group()).and_then(|n| n.checked_mul(d_out));
         check_shape(format, d_out, d_in, expected, bytes.len())?;
         Ok(Self { format, d_out, d_in, bytes })
     }
 
     fn group(&self, row: usize, group: usize) -> &'a [u8] {
         let n = self.format.source_group();
-        let at = (row * (self.d_in / GROUP) + group) * n;
+        let at = (row * (self.d_in / self.format.group()) + group) * n;
         &self.bytes[at..at + n]
     }
 
-    /// Decodes channels `first .. first + out.len()` of a row; both ends fall on group boundaries.
+    /// Decodes channels `first .. first + out.len()` of a row; both ends are multiples of 32.
     ///
     /// # Panics
-    /// If the range is not whole groups inside the row.
+    /// If they are not, or lie outside the row.
     pub fn decode(&self, row: usize, first: usize, out: &mut [f32]) {
         assert!(
             first.is_multiple_of(GROUP) && out.len().is_multiple_of(GROUP) && first + out.len() <= self.d_in
         );
+        let n = self.format.group();
         for (k, out) in out.chunks_exact_mut(GROUP).enumerate() {
-            let (d, m, codes) = split(self.format, self.group(row, first / GROUP + k));
+            let channel = first + k * GROUP;
+            let (d, m, codes) = split(self.format, self.group(row, channel / n));
             for (i, o) in out.iter_mut().enumerate() {
-                let q = code(self.format, codes, i);
+                let q = code(self.format, codes, channel % n + i);
                 // Two roundings, as the format defines it; codes are exact in f32.
                 *o = match self.format {
-                    Format::Q4 => d * f32::from(q as i8 - 8),
-                    Format::Q4Min => d * f32::from(q) + m,
+                    Format::Q4(_) => d * f32::from(q as i8 - 8),
+                    Format::Q4Min(_) => d * f32::from(q) + m,
                     Format::Q8 => d * f32::from(q as i8),
                 };
             }
@@ -111,13 +116,10 @@ impl<'a> SourceMatrix<'a> {
     /// [`QuantError::Scale`] if a scale or minimum is not finite.
     ///
     /// # Panics
-    /// If `out` is not `d_in / 32 * packed_group` bytes or the tile lies outside the matrix.
+    /// If `out` is not [`Format::packed_tile`] bytes or the tile lies outside the matrix.
     pub fn pack_tile(&self, tile: usize, out: &mut [u8]) -> Result<(), QuantError> {
-        let n = self.format.packed_group();
-        assert!(tile < self.d_out.div_ceil(TILE) && out.len() == self.d_in / GROUP * n);
-        let four_bit = self.format != Format::Q8;
-        let scales_at = if four_bit { 256 } else { 512 };
-        for (g, out) in out.chunks_exact_mut(n).enumerate() {
+        assert!(tile < self.d_out.div_ceil(TILE) && out.len() == self.format.packed_tile(self.d_in));
+        for (g, out) in out.chunks_exact_mut(self.format.packed_group()).enumerate() {
             out.fill(0);
             for r in 0..TILE.min(self.d_out - tile * TILE) {
                 let row = tile * TILE + r;
@@ -126,19 +128,8 @@ impl<'a> SourceMatrix<'a> {
                 if !d.is_finite() || !m.is_finite() {
                     return Err(QuantError::Scale { row, group: g });
                 }
-                for channel in 0..GROUP {
-                    let q = code(self.format, codes, channel);
-                    if four_bit {
-                        let c = channel % 16;
-                        out[c / 4 * 64 + r * 4 + c % 4] |= if channel < 16 { q } else { q << 4 };
-                    } else {
-                        out[channel / 4 * 64 + r * 4 + channel % 4] = q;
-                    }
-                }
-                out[scales_at + 2 * r..][..2].copy_from_slice(&block[..2]);
-                if self.format == Format::Q4Min {
-                    out[288 + 2 * r..][..2].copy_from_slice(&block[2..4]);
-                }
+                let floats = &block[..block.len() - codes.len()];
+                place(self.format, out, r, |channel| code(self.format, codes, channel), floats);
             }
         }
         Ok(())
@@ -163,17 +154,32 @@ impl<'a> SourceMatrix<'a> {
 /// Scale, minimum (0 if none) and code bytes of a source group.
 fn split(format: Format, block: &[u8]) -> (f32, f32, &[u8]) {
     let half = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
-    match format {
-        Format::Q4 | Format::Q8 => (half(0), 0.0, &block[2..]),
-        Format::Q4Min => (half(0), half(2), &block[4..]),
-    }
+    if format.has_minimum() { (half(0), half(2), &block[4..]) } else { (half(0), 0.0, &block[2..]) }
 }
 
-/// Code of channel `i`: 4-bit groups keep channels 0..16 in the low nibbles and 16..32 in the high ones.
+/// Code of channel `i` of a source group.
 fn code(format: Format, codes: &[u8], i: usize) -> u8 {
-    match format {
-        Format::Q8 => codes[i],
-        _ if i < 16 => codes[i] & 15,
-        _ => codes[i - 16] >> 4,
+    if format == Format::Q8 {
+        return codes[i];
+    }
+    let byte = codes[i / 32 * 16 + i % 16];
+    if i % 32 < 16 { byte & 15 } else { byte >> 4 }
+}
+
+/// Writes row `r` of a packed group that holds zeros there: its codes, and the bytes of its scale and minimum.
+pub(crate) fn place(format: Format, out: &mut [u8], r: usize, code: impl Fn(usize) -> u8, floats: &[u8]) {
+    for channel in 0..format.group() {
+        let q = code(channel);
+        if format == Format::Q8 {
+            out[channel / 4 * 64 + r * 4 + channel % 4] = q;
+        } else {
+            let c = channel % 16;
+            let at = channel / 32 * 256 + c / 4 * 64 + r * 4 + c % 4;
+            out[at] |= if channel % 32 < 16 { q } else { q << 4 };
+        }
+    }
+    let (floats, _) = floats.as_chunks::<2>();
+    for (k, bytes) in floats.iter().enumerate() {
+        out[TILE * format.row_codes() + 2 * TILE * k + 2 * r..][..2].copy_from_slice(bytes);
     }
 }

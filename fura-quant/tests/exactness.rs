@@ -1,6 +1,6 @@
 //! Every tier gives the scalar kernel's bits; the scalar kernel is within its bound of an f64 product.
 
-use fura_quant::{Activations, Format, GROUP, PackedMatrix, SourceMatrix, pack};
+use fura_quant::{Activations, Format, GROUP, Group, PackedMatrix, SourceMatrix, pack};
 use fura_simd::Isa;
 use half::f16;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ enum Kind {
 fn source(format: Format, d_out: usize, d_in: usize, seed: u64, kind: Kind) -> Vec<u8> {
     let mut rng = Bytes(seed | 1);
     let mut out = Vec::new();
-    for _ in 0..d_out * d_in / GROUP {
+    for _ in 0..d_out * d_in / format.group() {
         let scale = match rng.next() % 8 {
             0 => 0.0,
             1 => -0.0,
@@ -35,10 +35,10 @@ fn source(format: Format, d_out: usize, d_in: usize, seed: u64, kind: Kind) -> V
             _ => 0.001 + f32::from(rng.next()) / 100.0,
         };
         out.extend(f16::from_f32(scale).to_le_bytes());
-        if format == Format::Q4Min {
+        if format.has_minimum() {
             out.extend(f16::from_f32(f32::from(rng.next() as i8) / 50.0).to_le_bytes());
         }
-        for _ in 0..(if format == Format::Q8 { 32 } else { 16 }) {
+        for _ in 0..(if format == Format::Q8 { 32 } else { format.group() / 2 }) {
             out.push(match (kind, format) {
                 (Kind::Random, _) => rng.next(),
                 (Kind::AllLowest, Format::Q8) => 0x80,
@@ -74,7 +74,7 @@ fn product(isa: Isa, w: &PackedMatrix<'_>, x: &[f32]) -> Vec<f32> {
 }
 
 fn format() -> impl Strategy<Value = Format> {
-    prop_oneof![Just(Format::Q4), Just(Format::Q4Min), Just(Format::Q8)]
+    prop::sample::select(&Format::ALL[..])
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -88,7 +88,7 @@ proptest! {
     fn every_tier_equals_the_scalar_kernel(
         format in format(), kind in kind(), d_out in 1usize..70, groups in 1usize..6, n in 1usize..80, seed: u64,
     ) {
-        let d_in = groups * GROUP;
+        let d_in = groups * format.group();
         let bytes = source(format, d_out, d_in, seed, kind);
         let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
         let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
@@ -103,7 +103,7 @@ proptest! {
     fn a_row_and_a_tile_do_not_depend_on_the_call(
         format in format(), d_out in 1usize..70, n in 1usize..70, cut in 0usize..100, seed: u64,
     ) {
-        let d_in = 96;
+        let d_in = 3 * format.group();
         let bytes = source(format, d_out, d_in, seed, Kind::Random);
         let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
         let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
@@ -126,7 +126,7 @@ proptest! {
 
     #[test]
     fn packing_loses_nothing(format in format(), d_out in 1usize..40, groups in 1usize..5, seed: u64) {
-        let d_in = groups * GROUP;
+        let d_in = groups * format.group();
         let bytes = source(format, d_out, d_in, seed, Kind::Random);
         let src = SourceMatrix::new(format, d_out, d_in, &bytes).unwrap();
         let packed = pack(&src).unwrap();
@@ -143,7 +143,7 @@ proptest! {
     fn the_error_is_within_the_bound_of_the_activation_rounding(
         format in format(), d_out in 1usize..20, groups in 1usize..8, seed: u64,
     ) {
-        let d_in = groups * GROUP;
+        let d_in = groups * format.group();
         let bytes = source(format, d_out, d_in, seed, Kind::Random);
         let src = SourceMatrix::new(format, d_out, d_in, &bytes).unwrap();
         let packed = pack(&src).unwrap();
@@ -162,7 +162,7 @@ proptest! {
                 let amax = f64::from(xg.iter().fold(0.0f32, |a, b| a.max(b.abs())));
                 let l1: f64 = wg.iter().map(|w| f64::from(w.abs())).sum();
                 let parts = 32.0 * (20.0 * 16.0 + 3.0) * amax * if format == Format::Q8 { 8.0 } else { 1.0 };
-                let roundings = (3 * (groups - g) + 4) as f64;
+                let roundings = (3 * (d_in / GROUP - g) + 8) as f64;
                 bound += l1 * amax / 254.0 * (1.0 + 1e-5) + parts * roundings * 6e-8;
             }
             prop_assert!((f64::from(*y) - exact).abs() <= bound, "row {row}: {y} {exact} {bound}");
@@ -172,9 +172,9 @@ proptest! {
 
 #[test]
 fn a_non_finite_activation_makes_its_row_nan_and_no_other() {
-    let bytes = source(Format::Q4, 20, 64, 3, Kind::Random);
-    let packed = pack(&SourceMatrix::new(Format::Q4, 20, 64, &bytes).unwrap()).unwrap();
-    let w = PackedMatrix::new(Format::Q4, 20, 64, &packed).unwrap();
+    let bytes = source(Format::Q4(Group::G32), 20, 64, 3, Kind::Random);
+    let packed = pack(&SourceMatrix::new(Format::Q4(Group::G32), 20, 64, &bytes).unwrap()).unwrap();
+    let w = PackedMatrix::new(Format::Q4(Group::G32), 20, 64, &packed).unwrap();
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut x = rows(3, 64, 5);
         x[64 + 40] = bad;
@@ -189,11 +189,17 @@ fn a_non_finite_activation_makes_its_row_nan_and_no_other() {
 #[test]
 fn damaged_input_is_an_error() {
     use fura_quant::QuantError;
-    let mut bytes = source(Format::Q4Min, 2, 64, 3, Kind::Random);
+    let mut bytes = source(Format::Q4Min(Group::G32), 2, 64, 3, Kind::Random);
     bytes[20..22].copy_from_slice(&f16::INFINITY.to_le_bytes());
-    let src = SourceMatrix::new(Format::Q4Min, 2, 64, &bytes).unwrap();
+    let src = SourceMatrix::new(Format::Q4Min(Group::G32), 2, 64, &bytes).unwrap();
     assert_eq!(pack(&src).unwrap_err(), QuantError::Scale { row: 0, group: 1 });
-    assert!(matches!(SourceMatrix::new(Format::Q4, 2, 64, &bytes), Err(QuantError::Length { .. })));
-    assert!(matches!(SourceMatrix::new(Format::Q4, 2, 50, &bytes), Err(QuantError::Shape { .. })));
+    assert!(matches!(
+        SourceMatrix::new(Format::Q4(Group::G32), 2, 64, &bytes),
+        Err(QuantError::Length { .. })
+    ));
+    assert!(matches!(
+        SourceMatrix::new(Format::Q4(Group::G32), 2, 50, &bytes),
+        Err(QuantError::Shape { .. })
+    ));
     assert!(matches!(SourceMatrix::new(Format::Q8, usize::MAX, 64, &[]), Err(QuantError::Length { .. })));
 }

@@ -4,7 +4,7 @@
 
 use fura_model::ModelConfig;
 use fura_model::gguf::{Gguf, TensorKind};
-use fura_quant::{Format, SourceMatrix};
+use fura_quant::{Format, Group, SourceMatrix};
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -29,8 +29,8 @@ impl<'a> Reference<'a> {
     fn matrix(&self, name: &str) -> SourceMatrix<'a> {
         let info = self.gguf.tensor(name).unwrap();
         let format = match info.kind {
-            TensorKind::Q4_0 => Format::Q4,
-            TensorKind::Q4_1 => Format::Q4Min,
+            TensorKind::Q4_0 => Format::Q4(Group::G32),
+            TensorKind::Q4_1 => Format::Q4Min(Group::G32),
             TensorKind::Q8_0 => Format::Q8,
             other => panic!("{name}: {other}"),
         };

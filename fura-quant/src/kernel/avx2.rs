@@ -4,11 +4,10 @@
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
-use super::{Target, each_row, for_each_tile};
+use super::{Q4, Q4_MIN, Q8, Target, by_format, each_row, for_each_tile, packed_bytes, weighted};
 use crate::activations::{
     ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales,
 };
-use crate::format::{Format, GROUP};
 use crate::matrix::PackedMatrix;
 use safe_unaligned_simd::x86_64::{
     _mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_storeu_ps,
@@ -16,9 +15,6 @@ use safe_unaligned_simd::x86_64::{
 };
 use std::arch::x86_64::*;
 use std::ops::Range;
-
-/// 4 accumulators + 4 running dots + weights and temporaries stay within 16 registers.
-const ROWS: usize = 4;
 
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) fn multiply(
@@ -28,20 +24,12 @@ pub(super) fn multiply(
     out: &mut [f32],
     stride: usize,
 ) {
-    match w.format() {
-        Format::Q4 => run::<Q4>(w, x, tiles, out, stride),
-        Format::Q4Min => run::<Q4_MIN>(w, x, tiles, out, stride),
-        Format::Q8 => run::<Q8>(w, x, tiles, out, stride),
-    }
+    by_format!(w.format(), run(w, x, tiles, out, stride))
 }
-
-const Q4: u8 = 0;
-const Q4_MIN: u8 = 1;
-const Q8: u8 = 2;
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn run<const F: u8>(
+fn run<const F: u8, const K: usize>(
     w: &PackedMatrix<'_>,
     x: ActivationRows<'_>,
     tiles: Range<usize>,
@@ -53,133 +41,110 @@ fn run<const F: u8>(
             for k in 0..x.rows().div_ceil(ROW_BLOCK) {
                 let (groups, rows) = x.block(k);
                 let first = k * ROW_BLOCK;
-                let mut row = 0;
-                while row + ROWS <= rows {
-                    block::<F, ROWS>(tile, half, groups, row, first, &mut target);
-                    row += ROWS;
-                }
-                match rows - row {
-                    1 => block::<F, 1>(tile, half, groups, row, first, &mut target),
-                    2 => block::<F, 2>(tile, half, groups, row, first, &mut target),
-                    3 => block::<F, 3>(tile, half, groups, row, first, &mut target),
-                    _ => {}
+                match rows {
+                    1 => block::<F, K, 1>(tile, half, groups, first, rows, &mut target),
+                    2 => block::<F, K, 2>(tile, half, groups, first, rows, &mut target),
+                    3..=4 => block::<F, K, 4>(tile, half, groups, first, rows, &mut target),
+                    5..=8 => block::<F, K, 8>(tile, half, groups, first, rows, &mut target),
+                    _ => block::<F, K, ROW_BLOCK>(tile, half, groups, first, rows, &mut target),
                 }
             }
         }
     });
 }
 
+/// The first `rows` rows of a block, computed as `R`, against half a tile.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn block<const F: u8, const R: usize>(
+fn block<const F: u8, const K: usize, const R: usize>(
     tile: &[u8],
     half: usize,
     groups: &[RowBlock],
-    row: usize,
     first: usize,
+    rows: usize,
     target: &mut Target<'_>,
 ) {
     let mut acc = [_mm256_setzero_ps(); R];
-    match F {
-        Q4 | Q4_MIN => {
-            let n = if F == Q4 { Format::Q4.packed_group() } else { Format::Q4Min.packed_group() };
-            for (b, x) in tile.chunks_exact(n).zip(groups) {
-                // The block has 12 rows and row + R <= 12, so the conversion cannot fail.
-                let x: &[ActivationGroup; R] = x[row..row + R].first_chunk().expect("R rows");
-                let w = nibbles(&b[..256], half);
-                let d = halves(&b[256 + 16 * half..][..16]);
+    let (codes, n) = packed_bytes(F, K);
+    for (b, x) in tile.chunks_exact(n).zip(groups.chunks_exact(K)) {
+        let (codes, rest) = b.split_at(codes);
+        let (halves, _) = rest.as_chunks::<16>();
+        let d = _mm256_cvtph_ps(_mm_loadu_si128(&halves[half]));
+        if K == 1 {
+            let dot = dots::<F, R>(codes, half, &x[0]);
+            each_row!(r < R, {
+                let scale = _mm256_mul_ps(d, _mm256_set1_ps(x[0].scale[r]));
+                acc[r] = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[r]), acc[r]);
+            });
+        } else {
+            let mut t = [_mm256_setzero_ps(); R];
+            for (codes, x) in codes.chunks_exact(codes.len() / K).zip(x) {
+                let dot = dots::<F, R>(codes, half, x);
                 each_row!(r < R, {
-                    let dot = dot4(&w, &x[r].codes);
-                    if F == Q4 {
-                        let dot = _mm256_add_epi32(dot, _mm256_set1_epi32(-8 * x[r].sum));
-                        acc[r] = add_group(acc[r], d, x[r].scale, dot);
-                    } else {
-                        let m = halves(&b[288 + 16 * half..][..16]);
-                        acc[r] = add_group(acc[r], d, x[r].scale, dot);
-                        acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(x[r].weighted), acc[r]);
-                    }
+                    t[r] = _mm256_fmadd_ps(_mm256_set1_ps(x.scale[r]), _mm256_cvtepi32_ps(dot[r]), t[r]);
                 });
             }
+            each_row!(r < R, { acc[r] = _mm256_fmadd_ps(d, t[r], acc[r]) });
         }
-        _ => {
-            for (b, x) in tile.chunks_exact(Format::Q8.packed_group()).zip(groups) {
-                // As above.
-                let x: &[ActivationGroup; R] = x[row..row + R].first_chunk().expect("R rows");
-                let d = halves(&b[512 + 16 * half..][..16]);
-                each_row!(r < R, {
-                    let dot = dot8(&b[..512], half, &x[r].codes);
-                    acc[r] = add_group(acc[r], d, x[r].scale, dot);
-                });
-            }
+        if F == Q4_MIN {
+            let m = _mm256_cvtph_ps(_mm_loadu_si128(&halves[2 + half]));
+            let weighted = weighted(x);
+            each_row!(r < R, { acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(weighted[r]), acc[r]) });
         }
     }
-    for (r, acc) in acc.iter().enumerate() {
+    for (r, acc) in acc[..rows].iter().enumerate() {
         let mut lanes = [0.0f32; 8];
         _mm256_storeu_ps(&mut lanes, *acc);
-        target.store(first + row + r, 8 * half, lanes);
+        target.store(first + r, 8 * half, lanes);
     }
 }
 
-/// The eight weight registers of half a tile's 4-bit group: low nibbles are channels 0..16, high 16..32.
+/// The dot products of 32 channels of 8 outputs with those of `R` rows.
 #[inline]
-#[target_feature(enable = "avx2")]
-fn nibbles(codes: &[u8], half: usize) -> [__m256i; 8] {
+#[target_feature(enable = "avx2,fma,f16c")]
+fn dots<const F: u8, const R: usize>(codes: &[u8], half: usize, x: &RowBlock) -> [__m256i; R] {
+    let ones = _mm256_set1_epi16(1);
     let mask = _mm256_set1_epi8(15);
     let (parts, _) = codes.as_chunks::<32>();
-    let mut w = [mask; 8];
+    let mut dot = [_mm256_setzero_si256(); R];
+    if F == Q8 {
+        for j in 0..8 {
+            let w = _mm256_loadu_si256(&parts[2 * j + half]);
+            let magnitude = _mm256_abs_epi8(w);
+            each_row!(r < R, {
+                let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(four(x, r, j), w));
+                dot[r] = _mm256_add_epi32(dot[r], _mm256_madd_epi16(pairs, ones));
+            });
+        }
+        return dot;
+    }
+    let mut pairs = [_mm256_setzero_si256(); R];
     for j in 0..4 {
         let both = _mm256_loadu_si256(&parts[2 * j + half]);
-        w[j] = _mm256_and_si256(both, mask);
-        w[j + 4] = _mm256_and_si256(_mm256_srli_epi16::<4>(both), mask);
+        let low = _mm256_and_si256(both, mask);
+        each_row!(r < R, {
+            pairs[r] = _mm256_add_epi16(pairs[r], _mm256_maddubs_epi16(low, four(x, r, j)));
+        });
+        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), mask);
+        each_row!(r < R, {
+            pairs[r] = _mm256_add_epi16(pairs[r], _mm256_maddubs_epi16(high, four(x, r, j + 4)));
+        });
     }
-    w
-}
-
-/// Eight f16 as f32.
-#[inline]
-#[target_feature(enable = "avx2,f16c")]
-fn halves(bytes: &[u8]) -> __m256 {
-    let (parts, _) = bytes.as_chunks::<16>();
-    _mm256_cvtph_ps(_mm_loadu_si128(&parts[0]))
-}
-
-/// Four activation codes in every 32-bit lane.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn broadcast(codes: &[i8; 4]) -> __m256i {
-    // Through a vector load: a broadcast from memory needs no shuffle.
-    _mm256_broadcastd_epi32(_mm_loadu_si32(codes))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn dot4(w: &[__m256i; 8], codes: &[i8; GROUP]) -> __m256i {
-    let (codes, _) = codes.as_chunks::<4>();
-    let mut pairs = _mm256_maddubs_epi16(w[0], broadcast(&codes[0]));
-    for j in 1..8 {
-        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[j], broadcast(&codes[j])));
-    }
-    _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn dot8(w: &[u8], half: usize, codes: &[i8; GROUP]) -> __m256i {
-    let (codes, _) = codes.as_chunks::<4>();
-    let (parts, _) = w.as_chunks::<32>();
-    let mut dot = _mm256_setzero_si256();
-    for (j, four) in codes.iter().enumerate() {
-        let w = _mm256_loadu_si256(&parts[2 * j + half]);
-        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(broadcast(four), w));
-        dot = _mm256_add_epi32(dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    }
+    each_row!(r < R, {
+        dot[r] = _mm256_madd_epi16(pairs[r], ones);
+        if F == Q4 {
+            dot[r] = _mm256_add_epi32(dot[r], _mm256_set1_epi32(x.offset[r]));
+        }
+    });
     dot
 }
 
+/// Codes `4 j .. 4 j + 4` of a row in every 32-bit lane, through a vector load: a broadcast from memory needs no
+/// shuffle.
 #[inline]
-#[target_feature(enable = "avx2,fma")]
-fn add_group(acc: __m256, d: __m256, scale: f32, dot: __m256i) -> __m256 {
-    _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(scale)), _mm256_cvtepi32_ps(dot), acc)
+#[target_feature(enable = "avx2")]
+fn four(x: &RowBlock, row: usize, j: usize) -> __m256i {
+    _mm256_broadcastd_epi32(_mm_loadu_si32(x.four(row, j)))
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]

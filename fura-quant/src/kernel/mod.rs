@@ -56,6 +56,52 @@ pub(crate) fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock]
     }
 }
 
+/// The kinds of codes, as const parameters of kernels. Another const parameter is the number of activation groups
+/// of a weight group: 1, 2 or 4.
+const Q4: u8 = 0;
+const Q4_MIN: u8 = 1;
+const Q8: u8 = 2;
+
+/// Calls a kernel with the const parameters of a format.
+macro_rules! by_format {
+    ($format:expr, $run:ident $args:tt) => {{
+        use crate::format::{Format, Group};
+        use crate::kernel::{Q4, Q4_MIN, Q8};
+        match $format {
+            Format::Q4(Group::G32) => $run::<Q4, 1> $args,
+            Format::Q4(Group::G64) => $run::<Q4, 2> $args,
+            Format::Q4(Group::G128) => $run::<Q4, 4> $args,
+            Format::Q4Min(Group::G32) => $run::<Q4_MIN, 1> $args,
+            Format::Q4Min(Group::G64) => $run::<Q4_MIN, 2> $args,
+            Format::Q4Min(Group::G128) => $run::<Q4_MIN, 4> $args,
+            Format::Q8 => $run::<Q8, 1> $args,
+        }
+    }};
+}
+use by_format;
+
+/// Bytes of a packed group of 16 rows: its codes, and all of it.
+const fn packed_bytes(kind: u8, parts: usize) -> (usize, usize) {
+    match kind {
+        Q4 => (256 * parts, 256 * parts + 32),
+        Q4_MIN => (256 * parts, 256 * parts + 64),
+        _ => (512, 512 + 32),
+    }
+}
+
+/// What the minima of a weight group are multiplied by: for each row the sum of its activation groups' weighted sums,
+/// in order.
+#[inline(always)]
+fn weighted(parts: &[RowBlock]) -> [f32; crate::ROW_BLOCK] {
+    let mut sum = parts[0].weighted;
+    for part in &parts[1..] {
+        for (sum, weighted) in sum.iter_mut().zip(&part.weighted) {
+            *sum += weighted;
+        }
+    }
+    sum
+}
+
 /// Where one tile's results go: `rows` rows, `stride` apart, `width` (at most 16) outputs each.
 struct Target<'a> {
     out: &'a mut [f32],

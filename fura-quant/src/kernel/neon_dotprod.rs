@@ -2,25 +2,22 @@
 //! group of 32 is eight of them on 4-bit or 8-bit weights. Its intrinsics are unstable, hence the assembly.
 
 use super::neon::{activations, kernel};
-use crate::format::GROUP;
+use crate::activations::RowPair;
 use std::arch::aarch64::{int8x16_t, int32x4_t, vdupq_n_s32};
 use std::arch::asm;
 
 // Half a row block: 8 weights + 6 accumulators + what LLVM loads ahead fit 32 registers; 12 rows spill.
-kernel!("neon,dotprod", 6, dot, dot);
+kernel!("neon,dotprod", 6, 3, dot, dot);
 
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
-fn dot(w: &[int8x16_t; 8], codes: &[i8; GROUP]) -> int32x4_t {
-    let [a, b] = activations(codes);
-    let mut dot = sdot::<0>(vdupq_n_s32(0), w[0], a);
-    dot = sdot::<1>(dot, w[1], a);
-    dot = sdot::<2>(dot, w[2], a);
-    dot = sdot::<3>(dot, w[3], a);
-    dot = sdot::<0>(dot, w[4], b);
-    dot = sdot::<1>(dot, w[5], b);
-    dot = sdot::<2>(dot, w[6], b);
-    sdot::<3>(dot, w[7], b)
+fn dot(w: &[int8x16_t; 8], pair: &RowPair) -> [int32x4_t; 2] {
+    let (mut first, mut second) = (vdupq_n_s32(0), vdupq_n_s32(0));
+    for (k, x) in activations(pair).into_iter().enumerate() {
+        first = sdot::<1>(sdot::<0>(first, w[2 * k], x), w[2 * k + 1], x);
+        second = sdot::<3>(sdot::<2>(second, w[2 * k], x), w[2 * k + 1], x);
+    }
+    [first, second]
 }
 
 /// Adds to every 32-bit lane the dot product of its four bytes of `w` with the four bytes of lane `L` of `x`.

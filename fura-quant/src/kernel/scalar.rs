@@ -2,7 +2,7 @@
 
 use super::for_each_tile;
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, for_each_group, scales};
-use crate::format::{Format, GROUP, TILE};
+use crate::format::{GROUP, TILE};
 use crate::matrix::{PackedMatrix, code, minimum, scale};
 use std::ops::Range;
 
@@ -14,17 +14,33 @@ pub(super) fn multiply(
     stride: usize,
 ) {
     let format = w.format();
+    let (n, parts) = (format.packed_group(), format.group() / GROUP);
     for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
         for row in 0..x.rows() {
             let mut acc = [0.0f32; TILE];
-            for (g, block) in tile.chunks_exact(format.packed_group()).enumerate() {
-                let group = x.group(row, g);
+            for (g, block) in tile.chunks_exact(n).enumerate() {
+                let group = |k| x.group(row, g * parts + k);
                 for (lane, acc) in acc.iter_mut().enumerate() {
-                    let dot: i32 =
-                        (0..GROUP).map(|k| code(format, block, lane, k) * i32::from(group.codes[k])).sum();
-                    *acc = (scale(format, block, lane) * group.scale).mul_add(dot as f32, *acc);
-                    if format == Format::Q4Min {
-                        *acc = minimum(format, block, lane).mul_add(group.weighted, *acc);
+                    let dot = |k: usize, codes: &[i8; GROUP]| -> f32 {
+                        let product = |i| code(format, block, lane, k * GROUP + i) * i32::from(codes[i]);
+                        (0..GROUP).map(product).sum::<i32>() as f32
+                    };
+                    let d = scale(format, block, lane);
+                    let mut weighted = group(0).weighted;
+                    if parts == 1 {
+                        *acc = (d * group(0).scale).mul_add(dot(0, &group(0).codes), *acc);
+                    } else {
+                        let mut t = 0.0f32;
+                        for k in 0..parts {
+                            t = group(k).scale.mul_add(dot(k, &group(k).codes), t);
+                        }
+                        *acc = d.mul_add(t, *acc);
+                        for k in 1..parts {
+                            weighted += group(k).weighted;
+                        }
+                    }
+                    if format.has_minimum() {
+                        *acc = minimum(format, block, lane).mul_add(weighted, *acc);
                     }
                 }
             }

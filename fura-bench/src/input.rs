@@ -1,0 +1,45 @@
+//! The input transform of a linear: materialized for a member, applied to its rows.
+
+use fura_simd::{Isa, block};
+
+/// Buffers of a transform of `rows` rows of `d_in` channels in blocks of `b`.
+#[derive(Clone, Debug)]
+pub struct Input {
+    isa: Isa,
+    b: usize,
+    coordinates: Vec<f32>,
+    v: Vec<f32>,
+    t: Vec<f32>,
+    x: Vec<f32>,
+    y: Vec<f32>,
+}
+
+impl Input {
+    /// Constant bases, coordinates and rows: no kernel's time depends on values.
+    pub fn new(isa: Isa, d_in: usize, b: usize, rows: usize) -> Self {
+        let v = vec![0.1; block::matrix_len(d_in, b)];
+        let x = vec![0.5; rows * d_in];
+        Self { isa, b, coordinates: vec![0.01; d_in], t: v.clone(), v, y: x.clone(), x }
+    }
+
+    /// `T = V diag(c) V^T` for every block.
+    pub fn materialize(&mut self) {
+        block::materialize(self.isa, &self.v, &self.coordinates, self.b, &mut self.t);
+    }
+
+    /// Floating-point operations of [`Self::materialize`], a fused multiply-add counted as two.
+    pub fn materialize_flops(&self) -> usize {
+        // Each of the b x b elements of a block is a sum over b vectors.
+        2 * self.t.len() * self.b
+    }
+
+    /// `y = x + T x` for every row.
+    pub fn apply(&mut self) {
+        block::apply(self.isa, &self.t, self.b, self.coordinates.len(), &self.x, &mut self.y);
+    }
+
+    /// Floating-point operations of [`Self::apply`].
+    pub fn apply_flops(&self) -> usize {
+        2 * self.x.len() * self.b
+    }
+}
