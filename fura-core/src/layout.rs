@@ -4,7 +4,10 @@
 //! are one `f32` vector of length `sum d_in`, linears one after another in the order given. Within
 //! a linear the channels are cut into contiguous blocks of `block` channels; the last block is
 //! shorter where `block` does not divide `d_in`, and a `block` larger than `d_in` means one block
-//! (the whole-matrix SVF case).
+//! (the whole-matrix SVF case). The block size is the same for all linears ([`Layout::new`]) or
+//! follows a [`BlockRule`] for each of them ([`Layout::with_rules`]).
+
+mod block_rule;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,6 +15,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
+
+pub use block_rule::BlockRule;
 
 /// Most coordinates a layout may have (2^26; the largest dense Llama has about 2 * 10^7).
 ///
@@ -44,6 +49,26 @@ pub enum LayoutError {
     /// The block size is zero.
     #[error("layout: block size is 0, expected at least 1; the usual choice is 32")]
     ZeroBlock,
+    /// A linear's input does not split into its heads.
+    #[error(
+        "layout: {d_in} inputs of linear {name:?} do not split into {heads} heads; give the model's head count"
+    )]
+    Heads {
+        /// The linear's name.
+        name: String,
+        /// Heads asked for.
+        heads: usize,
+        /// Its input channels.
+        d_in: usize,
+    },
+    /// A description lists block sizes, but not one for each linear.
+    #[error("layout: {found} block sizes for {linears} linears; expected one for each, or a single number")]
+    BlockCount {
+        /// Block sizes listed.
+        found: usize,
+        /// Linears listed.
+        linears: usize,
+    },
     /// There is no linear, so there would be nothing to train.
     #[error("layout: no linear layers given; name at least one to train")]
     Empty,
@@ -82,7 +107,8 @@ pub enum LayoutError {
 /// The linears of a model, their blocks, and their offsets in the flat coordinate vector.
 ///
 /// Serializes as its canonical description, `{"block":32,"linears":[{"name":..,"d_out":..,"d_in":..}]}`,
-/// and is validated again when read back.
+/// and is validated again when read back. Where block sizes differ, `block` is their list, one for each
+/// linear.
 ///
 /// ```
 /// use fura_core::layout::{Layout, Linear};
@@ -96,30 +122,38 @@ pub enum LayoutError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Description", into = "Description")]
 pub struct Layout {
-    block: usize,
+    blocks: Blocks,
     linears: Vec<Linear>,
     /// `offsets[l]..offsets[l + 1]` are linear `l`'s coordinates.
     offsets: Vec<usize>,
+}
+
+/// Block sizes. Equal sizes are always `Same`, so that a layout has one description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Blocks {
+    Same(usize),
+    Each(Vec<usize>),
 }
 
 /// The canonical description; its field order is part of the fingerprint.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
-    block: usize,
+    block: Blocks,
     linears: Vec<Linear>,
 }
 
 impl TryFrom<Description> for Layout {
     type Error = LayoutError;
     fn try_from(description: Description) -> Result<Self, LayoutError> {
-        Self::new(description.block, description.linears)
+        Self::build(description.block, description.linears)
     }
 }
 
 impl From<Layout> for Description {
     fn from(layout: Layout) -> Self {
-        Self { block: layout.block, linears: layout.linears }
+        Self { block: layout.blocks, linears: layout.linears }
     }
 }
 
@@ -130,12 +164,51 @@ impl Layout {
     /// A zero block or dimension, an empty list, a repeated or reserved name, or more than
     /// [`MAX_COORDINATES`] coordinates.
     pub fn new(block: usize, linears: impl IntoIterator<Item = Linear>) -> Result<Self, LayoutError> {
-        if block == 0 {
-            return Err(LayoutError::ZeroBlock);
-        }
-        let linears: Vec<Linear> = linears.into_iter().collect();
+        Self::build(Blocks::Same(block), linears.into_iter().collect())
+    }
+
+    /// Lays out linears in the order given, each with blocks by a rule of its own. Where all sizes
+    /// come out equal, this is [`Layout::new`] with that size.
+    ///
+    /// ```
+    /// use fura_core::layout::{BlockRule, Layout, Linear};
+    /// // FuRA's layout: factor pairs, and heads for the output projection.
+    /// let layout = Layout::with_rules([
+    ///     (Linear::new("q", 576, 576), BlockRule::FactorPair),
+    ///     (Linear::new("o", 576, 576), BlockRule::Heads(9)),
+    ///     (Linear::new("down", 576, 1536), BlockRule::FactorPair),
+    /// ])?;
+    /// assert_eq!([0, 1, 2].map(|l| layout.block_of(l)), [24, 64, 48]);
+    /// # Ok::<(), fura_core::layout::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Layout::new`] and [`BlockRule::block`].
+    pub fn with_rules(linears: impl IntoIterator<Item = (Linear, BlockRule)>) -> Result<Self, LayoutError> {
+        let (linears, rules): (Vec<Linear>, Vec<BlockRule>) = linears.into_iter().unzip();
+        // Sizes first: a rule may take time that grows with a width.
+        let checked = Self::build(Blocks::Same(1), linears)?;
+        let blocks = checked.linears.iter().zip(rules).map(|(linear, rule)| rule.block(linear));
+        Self::build(Blocks::Each(blocks.collect::<Result<_, _>>()?), checked.linears)
+    }
+
+    fn build(blocks: Blocks, linears: Vec<Linear>) -> Result<Self, LayoutError> {
         if linears.is_empty() {
             return Err(LayoutError::Empty);
+        }
+        let blocks = match blocks {
+            Blocks::Each(sizes) if sizes.len() != linears.len() => {
+                return Err(LayoutError::BlockCount { found: sizes.len(), linears: linears.len() });
+            }
+            Blocks::Each(sizes) if sizes.iter().all(|size| *size == sizes[0]) => Blocks::Same(sizes[0]),
+            other => other,
+        };
+        let zero = match &blocks {
+            Blocks::Same(size) => *size == 0,
+            Blocks::Each(sizes) => sizes.contains(&0),
+        };
+        if zero {
+            return Err(LayoutError::ZeroBlock);
         }
         let mut seen = HashMap::with_capacity(linears.len());
         let mut offsets = Vec::with_capacity(linears.len() + 1);
@@ -159,12 +232,29 @@ impl Layout {
             offsets.push(end);
         }
         drop(seen);
-        Ok(Self { block, linears, offsets })
+        Ok(Self { blocks, linears, offsets })
     }
 
-    /// Block size in channels, as given (a linear narrower than this has one block of `d_in`).
+    /// Block size in channels, as given (a linear narrower than this has one block of `d_in`). Where
+    /// linears differ, the largest; see [`block_of`](Self::block_of).
     pub fn block(&self) -> usize {
-        self.block
+        match &self.blocks {
+            Blocks::Same(size) => *size,
+            // Never empty: there is one for each linear.
+            Blocks::Each(sizes) => sizes.iter().copied().max().unwrap_or(1),
+        }
+    }
+
+    /// Block size of linear `l`.
+    ///
+    /// # Panics
+    /// If `l` is not an index of [`linears`](Self::linears), here and in the methods below.
+    pub fn block_of(&self, l: usize) -> usize {
+        assert!(l < self.linears.len(), "there are {} linears", self.linears.len());
+        match &self.blocks {
+            Blocks::Same(size) => *size,
+            Blocks::Each(sizes) => sizes[l],
+        }
     }
 
     /// The linears, in coordinate order.
@@ -185,9 +275,6 @@ impl Layout {
     }
 
     /// Offset of linear `l`'s first coordinate.
-    ///
-    /// # Panics
-    /// If `l` is not an index of [`linears`](Self::linears), here and in the methods below.
     pub fn offset(&self, l: usize) -> usize {
         self.range(l).start
     }
@@ -199,7 +286,7 @@ impl Layout {
 
     /// Number of column blocks of linear `l`.
     pub fn blocks(&self, l: usize) -> usize {
-        self.linears[l].d_in.div_ceil(self.block)
+        self.linears[l].d_in.div_ceil(self.block_of(l))
     }
 
     /// Columns of block `k` of linear `l`, counted within the linear.
@@ -208,12 +295,12 @@ impl Layout {
     /// If `k >= self.blocks(l)`.
     pub fn block_range(&self, l: usize, k: usize) -> Range<usize> {
         assert!(k < self.blocks(l), "linear {l} has {} blocks", self.blocks(l));
-        column_block(self.linears[l].d_in, self.block, k)
+        column_block(self.linears[l].d_in, self.block_of(l), k)
     }
 
     /// All column blocks of linear `l`, in order.
     pub fn block_ranges(&self, l: usize) -> impl ExactSizeIterator<Item = Range<usize>> + use<> {
-        column_blocks(self.linears[l].d_in, self.block)
+        column_blocks(self.linears[l].d_in, self.block_of(l))
     }
 
     /// The canonical description as one line of JSON.
@@ -277,6 +364,27 @@ mod tests {
         }
     }
 
+    /// Specialists and run logs name a layout by this text and its hash.
+    #[test]
+    fn descriptions_are_pinned() {
+        let q = || Linear::new("q", 64, 64);
+        let one = Layout::new(32, [q()]).unwrap();
+        assert_eq!(one.canonical(), r#"{"block":32,"linears":[{"name":"q","d_out":64,"d_in":64}]}"#);
+        assert_eq!(one.fingerprint().short(), "cce5f81e7046");
+        let down = || Linear::new("down", 64, 80);
+        let each = [(q(), BlockRule::FactorPair), (down(), BlockRule::FactorPair)];
+        let each = Layout::with_rules(each).unwrap();
+        assert!(each.canonical().starts_with(r#"{"block":[8,10],"linears":[{"name":"q""#));
+        assert_eq!((each.block(), each.block_of(0), each.blocks(1)), (10, 8, 8));
+        assert_eq!(each.block_range(1, 7), 70..80);
+        assert_eq!(serde_json::from_str::<Layout>(&each.canonical()).unwrap(), each);
+        // Equal sizes have one description, however they were given.
+        let same = Layout::with_rules([(q(), BlockRule::Size(32)), (down(), BlockRule::Size(32))]).unwrap();
+        assert_eq!(same.canonical(), Layout::new(32, [q(), down()]).unwrap().canonical());
+        let listed = same.canonical().replace("32", "[32,32]");
+        assert_eq!(serde_json::from_str::<Layout>(&listed).unwrap(), same);
+    }
+
     #[test]
     fn refuses_what_cannot_be_laid_out() {
         let one = |name: &str, d_out, d_in| Layout::new(4, [Linear::new(name, d_out, d_in)]);
@@ -305,6 +413,9 @@ mod tests {
         for text in [
             r#"{"block":0,"linears":[{"name":"a","d_out":1,"d_in":1}]}"#,
             r#"{"block":4,"linears":[]}"#,
+            r#"{"block":[4,4],"linears":[{"name":"a","d_out":1,"d_in":1}]}"#,
+            r#"{"block":[0],"linears":[{"name":"a","d_out":1,"d_in":1}]}"#,
+            r#"{"block":[],"linears":[]}"#,
             r#"{"block":4,"linears":[{"name":"a","d_out":1,"d_in":-1}]}"#,
             r#"{"block":4,"linears":[{"name":"a","d_out":1,"d_in":1}],"more":1}"#,
         ] {

@@ -10,14 +10,20 @@
 //! `W_k = U_k diag(s_k) V_k^T`. Coordinates `c` are relative changes of the blocks' singular
 //! values:
 //!
-//! ```text
-//! W'_k = U_k diag(s_k (1 + c_k)) V_k^T = W_k (I + V_k diag(c_k) V_k^T)
-//! y    = W x',   x'_k = x_k + V_k diag(c_k) V_k^T x_k
-//! ```
+#![doc = include_str!("formulas/transform.html")]
 //!
-//! Only the layer's *input* is transformed; the (quantized) weights are never changed, a bias
-//! stays where it is, and `c = 0` is the base model. Rescaling blocks independently rotates the
-//! singular vectors of `W` while its singular values hardly move.
+//! so that the changed layer is the unchanged one on a changed input,
+//!
+#![doc = include_str!("formulas/input.html")]
+//!
+//! The (quantized) weights stay as they are, a bias stays where it is, and `c = 0` is the base
+//! model. Rescaling blocks independently rotates the singular vectors of `W` while its singular
+//! values hardly move; [`rotation`] states and measures that. Each of `N` random directions `e_i`
+//! is tried with both signs, and the coordinates move along it by how much better the plus twin
+//! did, in shaped rewards `z`:
+//!
+#![doc = include_str!("formulas/update.html")]
+//!
 //!
 //! # What an engine calls
 //! **At load.** List the linears in a [`Layout`](layout::Layout). Give each linear's dequantized
@@ -88,7 +94,9 @@ mod durable;
 pub mod estimator;
 pub mod fingerprint;
 pub mod layout;
+mod linalg;
 pub mod noise;
+pub mod rotation;
 pub mod runlog;
 pub mod specialist;
 pub mod spectrum;

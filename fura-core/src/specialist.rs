@@ -228,6 +228,12 @@ impl Specialist {
                 ),
                 false => format!("it lists linear {:?} where this model lists {:?}", a.name, b.name),
             });
+        } else if let (true, Some(l)) = (
+            self.layout.block() == layout.block(),
+            (0..its.len()).find(|&l| self.layout.block_of(l) != layout.block_of(l)),
+        ) {
+            let (name, its, ours) = (&its[l].name, self.layout.block_of(l), layout.block_of(l));
+            add(format!("blocks of linear {name:?} are {its} wide in it, {ours} in this model"));
         }
         match difference.is_empty() {
             true => Ok(()),

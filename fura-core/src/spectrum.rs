@@ -26,10 +26,16 @@
 
 use std::ops::Range;
 
+mod error;
 mod fast;
 mod jacobi;
+mod queue;
+mod thin;
 
 use crate::layout::column_blocks;
+
+pub use error::SpectrumError;
+pub use queue::BlockQueue;
 
 /// Spectrum of one column block.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,58 +95,11 @@ pub enum Solver {
     /// rounding, but its bits depend on the processor. Only for work that stays on one
     /// machine, or keeps `V` with the result.
     Fast,
-}
-
-/// Why a spectrum could not be computed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpectrumError {
-    /// A dimension or the block size is zero, or the sizes do not fit memory.
-    #[error("spectrum: weights {d_out} x {d_in} with block {block}: sizes must be at least 1 and fit memory")]
-    BadSize {
-        /// Rows.
-        d_out: usize,
-        /// Columns.
-        d_in: usize,
-        /// Block size.
-        block: usize,
-    },
-    /// The weight slice does not have `d_out * d_in` elements.
-    #[error("spectrum: {found} weights given, expected {expected} (d_out * d_in, row-major)")]
-    Length {
-        /// Elements expected.
-        expected: usize,
-        /// Elements given.
-        found: usize,
-    },
-    /// A weight is NaN or infinite.
-    #[error(
-        "spectrum: weight at row {row}, column {column} is {value}; the weights are damaged or were dequantized wrongly"
-    )]
-    NonFinite {
-        /// Row in the linear.
-        row: usize,
-        /// Column in the linear.
-        column: usize,
-        /// The value found.
-        value: f32,
-    },
-    /// A singular value is beyond `f32`.
-    #[error(
-        "spectrum: the block at columns {columns:?} has a singular value beyond f32; the weights are damaged"
-    )]
-    Overflow {
-        /// The block's columns.
-        columns: Range<usize>,
-    },
-    /// The eigensolver did not converge.
-    #[error(
-        "spectrum: the block at columns {columns:?} did not converge; please report its weights as a defect"
-    )]
-    NoConvergence {
-        /// The block's columns.
-        columns: Range<usize>,
-    },
+    /// faer's singular value decomposition of the block itself: small singular values and their
+    /// vectors to `1e-16 s_1` instead of the Gram matrix's `1e-8 s_1`, in more memory (the block
+    /// once more in `f64`) and several times the time. Bits depend on the processor as with
+    /// [`Fast`](Self::Fast). For blocks whose condition number matters, such as whole matrices.
+    ThinSvd,
 }
 
 /// Computes block spectra, keeping its workspace between blocks.
@@ -227,15 +186,39 @@ impl Decomposer {
         mut fetch: impl FnMut(Range<usize>, &mut [f32]),
     ) -> Result<LinearSpectrum, SpectrumError> {
         self.run(d_out, d_in, block, |d_out, columns, v, s, this| {
-            let width = columns.len();
-            let mut weights = std::mem::take(&mut this.block);
-            weights.clear();
-            weights.resize(d_out * width, 0.0);
-            fetch(columns.clone(), &mut weights);
-            let result = this.decompose(&weights, width, 0..width, v, s);
-            this.block = weights;
-            result.map_err(|error| error.shifted(columns.start))
+            this.decompose_fetch(d_out, columns, &mut fetch, v, s)
         })
+    }
+
+    /// Spectrum of the block at `columns` of a linear, written by `fetch`; errors count within the linear.
+    fn decompose_fetched(
+        &mut self,
+        d_out: usize,
+        columns: Range<usize>,
+        fetch: impl FnMut(Range<usize>, &mut [f32]),
+    ) -> Result<BlockSpectrum, SpectrumError> {
+        let width = columns.len();
+        let mut spectrum = BlockSpectrum { v: vec![0.0; width * width], s: vec![0.0; width] };
+        self.decompose_fetch(d_out, columns, fetch, &mut spectrum.v, &mut spectrum.s)?;
+        Ok(spectrum)
+    }
+
+    fn decompose_fetch(
+        &mut self,
+        d_out: usize,
+        columns: Range<usize>,
+        mut fetch: impl FnMut(Range<usize>, &mut [f32]),
+        v: &mut [f32],
+        s: &mut [f32],
+    ) -> Result<(), SpectrumError> {
+        let width = columns.len();
+        let mut weights = std::mem::take(&mut self.block);
+        weights.clear();
+        weights.resize(d_out * width, 0.0);
+        fetch(columns.clone(), &mut weights);
+        let result = self.decompose(&weights, width, 0..width, v, s);
+        self.block = weights;
+        result.map_err(|error| error.shifted(columns.start))
     }
 
     fn run(
@@ -275,15 +258,19 @@ impl Decomposer {
         resize(&mut self.gram, n * n);
         resize(&mut self.frame, n * n);
         resize(&mut self.values, n);
-        gram(weights, stride, columns.clone(), &mut self.gram)?;
-        let fast = self.solver == Solver::Fast
-            && (self.fast).diagonalize(&mut self.gram, &mut self.frame, &mut self.values, n);
-        if !fast {
-            if !jacobi::diagonalize(&mut self.gram, &mut self.frame, n) {
-                return Err(SpectrumError::NoConvergence { columns });
-            }
-            for (k, value) in self.values.iter_mut().enumerate() {
-                *value = self.gram[k * n + k];
+        if self.solver == Solver::ThinSvd {
+            thin::decompose(weights, stride, columns.clone(), &mut self.frame, &mut self.values)?;
+        } else {
+            gram(weights, stride, columns.clone(), &mut self.gram)?;
+            let fast = self.solver == Solver::Fast
+                && (self.fast).diagonalize(&mut self.gram, &mut self.frame, &mut self.values, n);
+            if !fast {
+                if !jacobi::diagonalize(&mut self.gram, &mut self.frame, n) {
+                    return Err(SpectrumError::NoConvergence { columns });
+                }
+                for (k, value) in self.values.iter_mut().enumerate() {
+                    *value = self.gram[k * n + k];
+                }
             }
         }
         let values = &self.values;
@@ -302,18 +289,6 @@ impl Decomposer {
             fix_sign(v);
         }
         Ok(())
-    }
-}
-
-impl SpectrumError {
-    fn shifted(self, by: usize) -> Self {
-        let shift = |columns: Range<usize>| columns.start + by..columns.end + by;
-        match self {
-            Self::NonFinite { row, column, value } => Self::NonFinite { row, column: column + by, value },
-            Self::Overflow { columns } => Self::Overflow { columns: shift(columns) },
-            Self::NoConvergence { columns } => Self::NoConvergence { columns: shift(columns) },
-            other => other,
-        }
     }
 }
 
@@ -347,14 +322,19 @@ fn resize(buffer: &mut Vec<f64>, len: usize) {
     buffer.resize(len, 0.0);
 }
 
+fn check_finite(row: usize, first_column: usize, line: &[f32]) -> Result<(), SpectrumError> {
+    match line.iter().position(|w| !w.is_finite()) {
+        Some(at) => Err(SpectrumError::NonFinite { row, column: first_column + at, value: line[at] }),
+        None => Ok(()),
+    }
+}
+
 /// `G = W^T W` of a column block in `f64`, rows added in order, both triangles.
 fn gram(weights: &[f32], stride: usize, columns: Range<usize>, g: &mut [f64]) -> Result<(), SpectrumError> {
     let n = columns.len();
     for (row, line) in weights.chunks_exact(stride).enumerate() {
         let line = &line[columns.clone()];
-        if let Some(at) = line.iter().position(|w| !w.is_finite()) {
-            return Err(SpectrumError::NonFinite { row, column: columns.start + at, value: line[at] });
-        }
+        check_finite(row, columns.start, line)?;
         for (i, &w_i) in line.iter().enumerate() {
             // A product of two f32 is exact in f64, so only the addition rounds.
             let w_i = f64::from(w_i);

@@ -1,7 +1,9 @@
 //! Applying coordinates to a layer's input: `x' = x + V diag(c) V^T x` in every column block.
 //!
-//! With $W_k = U_k \operatorname{diag}(s_k) V_k^T$ for column block $k$,
-//! $$W'_k = U_k \operatorname{diag}(s_k (1 + c_k)) V_k^T = W_k \left(I + V_k \operatorname{diag}(c_k) V_k^T\right),$$
+//! With the thin singular value decompositions of the column blocks,
+//!
+#![doc = include_str!("formulas/transform.html")]
+//!
 //! in words: scaling the block's singular values by one plus the coordinates equals multiplying the block from
 //! the right by identity plus `V diag(c) V^T`. So `W' x = W x'`: the weights, whatever their format, are used as
 //! they are. The matrices `V diag(c) V^T` are materialized once for a member and a linear, then applied to all of
@@ -41,10 +43,11 @@ impl Transform {
         Self { block, d_in: 0, matrices: Vec::with_capacity(block::matrix_len(d_in, block)) }
     }
 
-    /// Room for the widest linear of a layout.
+    /// Room for any linear of a layout.
     pub fn for_layout(layout: &Layout) -> Self {
-        let widest = layout.linears().iter().map(|l| l.d_in).max().unwrap_or(0);
-        Self::with_capacity(widest, layout.block())
+        let sizes = layout.linears().iter().enumerate();
+        let most = sizes.map(|(l, linear)| block::matrix_len(linear.d_in, layout.block_of(l))).max();
+        Self { block: layout.block(), d_in: 0, matrices: Vec::with_capacity(most.unwrap_or(0)) }
     }
 
     /// Computes the transforms of a linear from its bases (`LinearSpectrum::v`) and a member's coordinates, one

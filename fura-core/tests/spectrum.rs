@@ -1,10 +1,14 @@
 //! Properties of block spectra.
 
 use faer::{Mat, MatRef};
-use fura_core::spectrum::{BlockSpectrum, Decomposer, Solver, SpectrumError};
+use fura_core::spectrum::{BlockQueue, BlockSpectrum, Decomposer, Solver, SpectrumError};
+use fura_core::transform::Transform;
+use fura_simd::Isa;
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Weight blocks of the kinds that trouble eigensolvers.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +113,7 @@ proptest! {
     #[test]
     fn frames_are_orthonormal_eigenvectors((kind, d_out, width, seed) in block()) {
         let w = build(kind, d_out, width, seed);
-        for solver in [Solver::Canonical, Solver::Fast] {
+        for solver in [Solver::Canonical, Solver::Fast, Solver::ThinSvd] {
             check(&w, width, &decompose(solver, &w, d_out, width))?;
         }
     }
@@ -233,11 +237,125 @@ fn wide_blocks_of_every_kind() {
     for kind in KINDS {
         for (d_out, width) in [(20, 160), (300, 200)] {
             let w = build(kind, d_out, width, 3);
-            for solver in [Solver::Canonical, Solver::Fast] {
+            for solver in [Solver::Canonical, Solver::Fast, Solver::ThinSvd] {
                 if let Err(error) = check(&w, width, &decompose(solver, &w, d_out, width)) {
                     panic!("{kind:?} {d_out} x {width}, {solver:?}: {error}");
                 }
             }
         }
     }
+}
+
+/// The two routes side by side on a block whose singular values are known exactly: `H diag(s) H` with a Hadamard matrix
+/// and powers of two down to `2^-20`, which `f32` holds without rounding.
+#[test]
+fn the_gram_route_loses_small_singular_values_and_the_svd_route_does_not() {
+    let n = 16usize;
+    let hadamard = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0f32 } else { -1.0 };
+    let s = |k: usize| 0.5f32.powi((k * 20 / (n - 1)) as i32);
+    let w: Vec<f32> =
+        (0..n * n).map(|at| (0..n).map(|k| hadamard(at / n, k) * s(k) * hadamard(k, at % n)).sum()).collect();
+    let worst = |solver| {
+        let spectrum = decompose(solver, &w, n, n);
+        // H has columns of norm 4.
+        let relative = |k: usize| (f64::from(spectrum.s[k]) / f64::from(16.0 * s(k)) - 1.0).abs();
+        (0..n).map(relative).fold(0.0, f64::max)
+    };
+    // 2^-53 s_1 / s_16 = 2^-33, then the rounding of f32.
+    assert!(worst(Solver::ThinSvd) <= 2.0 * U, "{}", worst(Solver::ThinSvd));
+    // Up to n 2^-53 (s_1 / s_16)^2 = 2^-9. (Jacobi rotations do better on graded matrices.)
+    for solver in [Solver::Canonical, Solver::Fast] {
+        let error = worst(solver);
+        eprintln!("{solver:?}: {error:e}");
+        assert!(2.0 * U < error && error < 2e-3, "{solver:?}: {error}");
+    }
+}
+
+proptest! {
+    /// Any number of the caller's threads, any order of blocks: the same bits.
+    #[test]
+    fn a_queue_gives_what_one_thread_gives(
+        (kind, d_out, width, seed) in block(), size in 1usize..40, threads in 1usize..6,
+    ) {
+        let w = build(kind, d_out, width, seed);
+        let fetch = fetch(&w, width);
+        let queue = BlockQueue::new(d_out, width, size, &fetch).unwrap();
+        let calls = Mutex::new(Vec::new());
+        let progress = |done, of| calls.lock().unwrap().push((done, of));
+        let cancel = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| queue.work(&mut Decomposer::default(), &progress, &cancel));
+            }
+        });
+        let blocks = width.div_ceil(size);
+        let mut calls = calls.into_inner().unwrap();
+        calls.sort_unstable();
+        prop_assert_eq!(calls, (1..=blocks).map(|done| (done, blocks)).collect::<Vec<_>>());
+        let alone = Decomposer::default().decompose_linear(&w, d_out, width, size).unwrap();
+        prop_assert_eq!(queue.finish().unwrap(), alone);
+    }
+
+    /// `W x'` is what scaled block singular values give, for every block size: one channel, one block, a short last
+    /// one, blocks wider than the matrix is high. Coordinates of directions without a singular value do nothing.
+    #[test]
+    fn transforms_of_every_block_size(
+        (kind, d_out, d_in, seed) in block().prop_filter("range", |b| !matches!(b.0, Kind::Tiny | Kind::Huge)),
+        size in 1usize..44,
+    ) {
+        let w = build(kind, d_out, d_in, seed);
+        let spectrum = Decomposer::default().decompose_linear(&w, d_out, d_in, size).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut draw = || (rng.next_u32() % 201) as f32 / 100.0 - 1.0;
+        let (c, x): (Vec<f32>, Vec<f32>) = (0..d_in).map(|_| (0.9 * draw(), draw())).unzip();
+        let mut transform = Transform::with_capacity(d_in, size);
+        transform.materialize(Isa::detect(), spectrum.v(), &c, size);
+        let mut transformed = vec![0.0; d_in];
+        transform.apply(Isa::detect(), &x, &mut transformed);
+        let dot = |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum() };
+        let largest = w.iter().fold(0.0f32, |m, w| m.max(w.abs()));
+        for row in w.chunks_exact(d_in) {
+            let mut expected = 0.0;
+            for (columns, v, s) in spectrum.blocks() {
+                for (k, v) in v.chunks_exact(columns.len()).enumerate() {
+                    // A null direction, whose singular value is noise of the squared problem.
+                    let null = s[k] <= 1e-6 * s[0];
+                    let factor = if null { 1.0 } else { 1.0 + f64::from(c[columns.start + k]) };
+                    expected += factor * dot(&row[columns.clone()], v) * dot(v, &x[columns.clone()]);
+                }
+            }
+            // Rounding of V, T and x' in f32, over d_in terms of at most `largest` times 2, in blocks of up to 44.
+            let bound = d_in as f64 * f64::from(largest) * 2.0 * 44.0 * 4.0 * U + 1e-30;
+            prop_assert!((dot(row, &transformed) - expected).abs() <= bound);
+        }
+    }
+}
+
+/// A fetch from a row-major matrix.
+fn fetch(w: &[f32], d_in: usize) -> impl Fn(std::ops::Range<usize>, &mut [f32]) + Sync {
+    move |columns, out| {
+        let rows = w.chunks_exact(d_in).flat_map(|row| &row[columns.clone()]);
+        out.iter_mut().zip(rows).for_each(|(out, w)| *out = *w);
+    }
+}
+
+#[test]
+fn a_queue_can_be_cancelled_and_reports_the_first_error() {
+    let mut w = build(Kind::Int4Grid, 3, 12, 1);
+    let cancel = AtomicBool::new(false);
+    {
+        let fetch = fetch(&w, 12);
+        let queue = BlockQueue::new(3, 12, 4, &fetch).unwrap();
+        let stop = |done, _| cancel.store(done == 2, Ordering::Relaxed);
+        queue.work(&mut Decomposer::default(), &stop, &cancel);
+        // Asked again, it stays cancelled.
+        queue.work(&mut Decomposer::default(), &stop, &cancel);
+        assert_eq!(queue.finish(), Err(SpectrumError::Cancelled { done: 2, blocks: 3 }));
+    }
+    (w[7], w[12 + 9]) = (f32::NAN, f32::INFINITY);
+    let fetch = fetch(&w, 12);
+    let queue = BlockQueue::new(3, 12, 4, &fetch).unwrap();
+    queue.work(&mut Decomposer::default(), &|_, _| (), &AtomicBool::new(false));
+    assert!(matches!(queue.finish(), Err(SpectrumError::NonFinite { row: 0, column: 7, .. })));
+    assert!(matches!(BlockQueue::new(3, 12, 0, &fetch), Err(SpectrumError::BadSize { .. })));
 }

@@ -1,6 +1,6 @@
 //! faer's symmetric eigensolver, for wide blocks.
 //!
-//! The only module that knows faer, whose API moves with each 0.x release.
+//! Called as faer's own decomposition is in `linalg.rs`: sequentially, and on scaled matrices.
 
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};

@@ -1,0 +1,100 @@
+//! The cost and the errors of the two routes to block spectra, on the linears of one layer of a real model: the Gram matrix
+//! (canonical and fast eigensolvers) and the singular value decomposition of the block. Prints the table of
+//! `docs/src/theory.md` in Markdown.
+//!
+//! `cargo run --release -p fura-bench --example spectrum_report -- MODEL [LAYER]`
+//!
+//! One thread. Times are the best of three, interleaved; errors are against the singular value decomposition in f64.
+
+use fura::core::rotation::{Matrix, Svd};
+use fura::core::spectrum::{Decomposer, LinearSpectrum, Solver};
+use fura::model::Model;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const BLOCKS: [usize; 5] = [1, 32, 64, 128, 576];
+const SOLVERS: [(&str, Solver); 3] =
+    [("Gram, canonical", Solver::Canonical), ("Gram, fast", Solver::Fast), ("thin SVD", Solver::ThinSvd)];
+const LINEARS: [&str; 7] = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"];
+
+struct Weights {
+    d_out: usize,
+    d_in: usize,
+    values: Vec<f32>,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let model: PathBuf = args.next().ok_or("usage: spectrum_report MODEL [LAYER]")?.into();
+    let layer: usize = args.next().map_or(Ok(14), |a| a.parse())?;
+    let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
+    let model = Model::open(&model, &cache, 32, &mut |_, _| ())?;
+    let linears: Vec<Weights> = LINEARS
+        .iter()
+        .map(|name| load(&model, &format!("blk.{layer}.{name}")))
+        .collect::<Option<_>>()
+        .ok_or("the model has no such layer")?;
+    let weights: usize = linears.iter().map(|w| w.values.len()).sum();
+
+    println!("| b | route | seconds for 10⁹ weights | largest error of s / s₁ | of V |");
+    println!("|---|---|---|---|---|");
+    for block in BLOCKS {
+        let mut seconds = [f64::INFINITY; SOLVERS.len()];
+        let mut errors = [(0.0f64, 0.0f64); SOLVERS.len()];
+        for round in 0..3 {
+            for (k, (_, solver)) in SOLVERS.into_iter().enumerate() {
+                let mut decomposer = Decomposer::new(solver);
+                let start = Instant::now();
+                let spectra = linears
+                    .iter()
+                    .map(|w| decomposer.decompose_linear(&w.values, w.d_out, w.d_in, block))
+                    .collect::<Result<Vec<_>, _>>()?;
+                seconds[k] = seconds[k].min(start.elapsed().as_secs_f64());
+                if round == 0 {
+                    for (w, spectrum) in linears.iter().zip(&spectra) {
+                        let (s, v) = worst(w, spectrum)?;
+                        errors[k] = (errors[k].0.max(s), errors[k].1.max(v));
+                    }
+                }
+            }
+        }
+        for (k, (name, _)) in SOLVERS.into_iter().enumerate() {
+            let per_billion = seconds[k] / weights as f64 * 1e9;
+            let (s, v) = errors[k];
+            println!("| {block} | {name} | {per_billion:.0} | {s:.1e} | {v:.1e} |");
+        }
+    }
+    Ok(())
+}
+
+fn load(model: &Model, name: &str) -> Option<Weights> {
+    let packed = model.linear(model.layout().find(name)?);
+    let (d_out, d_in) = (packed.d_out(), packed.d_in());
+    let mut values = vec![0.0; d_out * d_in];
+    for (row, out) in values.chunks_exact_mut(d_in).enumerate() {
+        packed.decode_row(row, out);
+    }
+    Some(Weights { d_out, d_in, values })
+}
+
+/// Over all blocks: the largest error of a singular value, and the largest `|W^T W v - s^2 v| / s_1^2`, which does not
+/// mind that crowded singular values leave their vectors undetermined.
+fn worst(w: &Weights, spectrum: &LinearSpectrum) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    let whole = Matrix::from_rows(w.d_out, w.d_in, &w.values);
+    let mut worst = (0.0f64, 0.0f64);
+    for (columns, v, s) in spectrum.blocks() {
+        let block = whole.column_range(columns.clone());
+        let exact = Svd::thin(&block)?;
+        let n = columns.len();
+        let v = Matrix::from_fn(n, n, |i, k| f64::from(v[k * n + i]));
+        let images = &block.transpose() * &(&block * &v);
+        for k in 0..n {
+            let found = f64::from(s[k]);
+            let expected = exact.s().get(k).copied().unwrap_or(0.0);
+            let residual: f64 = (0..n).map(|i| (images[(i, k)] - found * found * v[(i, k)]).powi(2)).sum();
+            worst.0 = worst.0.max((found - expected).abs() / exact.s()[0]);
+            worst.1 = worst.1.max(residual.sqrt() / exact.s()[0].powi(2));
+        }
+    }
+    Ok(worst)
+}
