@@ -1,24 +1,67 @@
 //! Graders: from a model's output to a [`Grade`].
 //!
-//! A grader is a pure function of the output, written in Rust, linear in the output's length.
-//! Graders are strict: nothing is credited for merely containing the answer, and numbers are
-//! compared exactly unless a tolerance is asked for.
+//! A grader is a pure function of the output, written in Rust, whose work is bounded: it reads at
+//! most [`OUTPUT_LIMIT`] bytes, in about linear time. Graders are strict: nothing is credited for
+//! merely containing the answer, and numbers are compared exactly unless a tolerance is asked for.
 //!
 //! The options of a grader are a [`GraderSpec`], as task files hold them; together with a
-//! task's answer they make an [`AnyGrader`].
+//! task's answer they make an [`AnyGrader`]. The answer is always a right output: a grader takes
+//! what it compares with from the answer in the same way as from any output.
+//!
+//! | `type` | right when | options |
+//! |---|---|---|
+//! | `exact` | the output is the answer | [`ExactSpec`] |
+//! | `choice` | it is a right one of the legal answers | [`ChoiceSpec`] |
+//! | `set` | it lists the answer's items, in any order | [`SetSpec`] |
+//! | `regex` | it matches a pattern, or one group is the answer's | [`PatternSpec`] |
+//! | `number` | its number has the answer's exact value | [`NumberSpec`] |
+//! | `expr` | it is arithmetic that uses each number once and makes the target | [`ExprSpec`] |
+//! | `json` | its JSON has the answer's leaves, with their types | [`JsonSpec`] |
+//! | `call` | it calls the answer's function with the answer's arguments | [`CallSpec`] |
+//! | `state` | predicates hold of it, an end state, and nothing else changed | [`StateSpec`] |
+//! | `format` | it is the sections asked for, each with something in it | [`FormatSpec`] |
+//! | `length` | it is neither too short nor too long | [`LengthSpec`] |
+//! | `within` | another grader finds a part of it right | [`WithinSpec`] |
+//! | `all`, `any`, `weighted`, `gate` | other graders, combined, say so | [`AllSpec`], [`AnySpec`], [`WeightedSpec`], [`GateSpec`] |
 
+mod call;
 mod choice;
+mod combine;
+mod error;
 mod exact;
+mod expr;
+mod find;
 mod fold;
+mod format;
+mod json;
+mod length;
 mod number;
+mod pattern;
 mod rational;
+mod schema;
+mod set;
 mod spec;
+mod state;
+mod value;
+mod within;
 
+pub use call::{CallSpec, Syntax};
 pub use choice::{Choice, ChoiceSpec};
-pub use exact::{Exact, ExactSpec};
+pub use combine::{AllSpec, AnySpec, GateSpec, WeightedPart, WeightedSpec};
+pub use error::GraderError;
+pub use exact::ExactSpec;
+pub use expr::ExprSpec;
 pub use fold::Fold;
-pub use number::{Number, NumberSpec, Which};
-pub use spec::{AnyGrader, GraderError, GraderSpec};
+pub use format::{FormatSpec, Section};
+pub use json::{Extra, JsonSpec};
+pub use length::{LengthSpec, Unit};
+pub use number::{NumberSpec, Which};
+pub use pattern::PatternSpec;
+pub use schema::{Schema, SchemaType};
+pub use set::SetSpec;
+pub use spec::{AnyGrader, GraderSpec, OUTPUT_LIMIT};
+pub use state::{Predicate, StateSpec};
+pub use within::{Part, WithinSpec};
 
 use std::fmt;
 
@@ -96,50 +139,87 @@ impl Grade {
     }
 }
 
-/// The closed set of reasons for a grade, counted in reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Label {
-    /// The answer.
-    Right,
-    /// A well-formed answer, but another one.
-    Wrong,
-    /// Nothing but white space.
-    Empty,
-    /// None of the legal answers.
-    NotLegal,
-    /// No number where one was expected.
-    NoNumber,
-    /// More numbers than the one that was expected.
-    ManyNumbers,
-    /// Something like a number that has no exact value here, such as `1e3` or `1,22`.
-    Unreadable,
-    /// The grader does not apply.
-    NotApplicable,
-    /// The grader gave a score outside `[0, 1]`.
-    BadScore,
-    /// The grader could not be made from the task.
-    BadTask,
+/// Defines [`Label`] together with the list of its values and their names.
+macro_rules! labels {
+    ($($(#[doc = $doc:literal])+ $label:ident = $name:literal,)+) => {
+        /// The closed set of reasons for a grade, counted in reports.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum Label {
+            $($(#[doc = $doc])+ $label,)+
+        }
+
+        impl Label {
+            /// Every label, in the order of the list above.
+            pub const ALL: &'static [Self] = &[$(Self::$label,)+];
+
+            /// The label as logs and reports write it, for example `not_legal`.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$label => $name,)+
+                }
+            }
+        }
+    };
 }
 
-impl Label {
-    /// The label as logs and reports write it, for example `not_legal`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Right => "right",
-            Self::Wrong => "wrong",
-            Self::Empty => "empty",
-            Self::NotLegal => "not_legal",
-            Self::NoNumber => "no_number",
-            Self::ManyNumbers => "many_numbers",
-            Self::Unreadable => "unreadable",
-            Self::NotApplicable => "not_applicable",
-            Self::BadScore => "bad_score",
-            Self::BadTask => "bad_task",
-        }
-    }
+labels! {
+    /// The answer.
+    Right = "right",
+    /// A well-formed answer, but another one.
+    Wrong = "wrong",
+    /// Partly the answer, where the grader gives credit for that.
+    Partial = "partial",
+    /// Nothing but white space.
+    Empty = "empty",
+    /// None of the legal answers.
+    NotLegal = "not_legal",
+    /// No number where one was expected.
+    NoNumber = "no_number",
+    /// More numbers than the one that was expected.
+    ManyNumbers = "many_numbers",
+    /// Something like a number that has no exact value here, such as `1e3` or `1,22`.
+    Unreadable = "unreadable",
+    /// The part that is graded (a marker, a JSON value, a call) is not there.
+    Absent = "absent",
+    /// Several candidates where one was expected.
+    Ambiguous = "ambiguous",
+    /// Not in the syntax that is graded.
+    Malformed = "malformed",
+    /// More text, nesting or items than the grader reads.
+    TooLong = "too_long",
+    /// Other numbers than the given ones, or one not exactly once.
+    WrongNumbers = "wrong_numbers",
+    /// A division by zero, or a value out of bounds.
+    Undefined = "undefined",
+    /// A value of another type than the schema's.
+    WrongType = "wrong_type",
+    /// A call of another function.
+    WrongName = "wrong_name",
+    /// A change outside the allowed paths.
+    SideEffect = "side_effect",
+    /// Not the sections that were asked for.
+    BadFormat = "bad_format",
+    /// Shorter or longer than was asked for.
+    BadLength = "bad_length",
+    /// The grader does not apply.
+    NotApplicable = "not_applicable",
+    /// The grader gave a score outside `[0, 1]`.
+    BadScore = "bad_score",
+    /// The grader could not be made from the task.
+    BadTask = "bad_task",
+    /// An external grader gave no answer in time.
+    TimedOut = "timed_out",
+    /// An external grader ended, or could not be started.
+    Crashed = "crashed",
+    /// An external grader's answer is not one.
+    BadReply = "bad_reply",
+    /// An external grader answered twice.
+    Duplicate = "duplicate",
+    /// An external grader wrote more than is read.
+    Flooded = "flooded",
 }
 
 impl fmt::Display for Label {
@@ -164,19 +244,8 @@ mod tests {
 
     #[test]
     fn labels_are_written_alike_in_logs_and_reports() {
-        for label in [
-            Label::Right,
-            Label::Wrong,
-            Label::Empty,
-            Label::NotLegal,
-            Label::NoNumber,
-            Label::ManyNumbers,
-            Label::Unreadable,
-            Label::NotApplicable,
-            Label::BadScore,
-            Label::BadTask,
-        ] {
-            assert_eq!(serde_json::to_string(&label).unwrap(), format!("\"{label}\""));
+        for label in Label::ALL {
+            assert_eq!(serde_json::to_string(label).unwrap(), format!("\"{label}\""));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::beginning;
+use super::error::beginning;
 use super::{Fold, GraderError, Label};
 
 /// The options of [`Choice`]: `{"type":"choice","of":["red","green"],"fold":"case"}`.
@@ -34,10 +34,11 @@ impl ChoiceSpec {
 /// Right when the folded output is a right one of the legal answers.
 ///
 /// ```
-/// use fura_tasks::{AnyGrader, GraderSpec};
+/// use fura_tasks::GraderSpec;
 ///
 /// let spec: GraderSpec = serde_json::from_str(r#"{"type":"choice","of":["red","green"]}"#)?;
-/// let AnyGrader::Choice(choice) = spec.build("green", &[])? else { unreachable!() };
+/// let grader = spec.build("green", &[])?;
+/// let choice = grader.as_choice().expect("a choice grader");
 /// assert_eq!(choice.legal(), ["red", "green"]);
 /// assert_eq!(choice.right(), [1]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fold, GraderError, Label};
 
-/// The options of [`Exact`]: `{"type":"exact","fold":"space"}`.
+/// Right when the folded output is the folded answer, and nothing more or less:
+/// `{"type":"exact","fold":"space"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -22,9 +23,9 @@ impl ExactSpec {
     }
 }
 
-/// Right when the folded output is the folded answer, and nothing more or less.
+/// See [`ExactSpec`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exact {
+pub(super) struct Exact {
     folded: String,
     fold: Fold,
 }

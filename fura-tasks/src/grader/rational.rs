@@ -58,9 +58,26 @@ impl Rational {
         Self::from_decimal(whole, fraction)
     }
 
+    pub(super) fn is_zero(self) -> bool {
+        self.num == 0
+    }
+
     /// The same number with the other sign.
     pub(super) fn negated(self) -> Self {
         Self { num: -self.num, den: self.den }
+    }
+
+    /// `self + by`, `None` when the result is out of bounds.
+    pub(super) fn plus(self, by: Self) -> Option<Self> {
+        let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
+        // Each product is below 10^36, so their sum fits.
+        Self::new(product(self.num, by.den) + product(by.num, self.den), product(self.den, by.den))
+    }
+
+    /// `self * by`, `None` when the result is out of bounds.
+    pub(super) fn times(self, by: Self) -> Option<Self> {
+        let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
+        Self::new(product(self.num, by.num), product(self.den, by.den))
     }
 
     /// `self / by`, `None` when `by` is 0 or the result is out of bounds.

@@ -2,7 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Choice, ChoiceSpec, Exact, ExactSpec, Grade, Grader, Label, Number, NumberSpec};
+use super::call::Call;
+use super::combine::Combine;
+use super::exact::Exact;
+use super::expr::Expr;
+use super::format::Format;
+use super::json::Json;
+use super::length::Length;
+use super::number::Number;
+use super::pattern::Pattern;
+use super::set::Set;
+use super::state::State;
+use super::within::Within;
+use super::{
+    AllSpec, AnySpec, CallSpec, Choice, ChoiceSpec, ExactSpec, ExprSpec, FormatSpec, GateSpec, Grade, Grader,
+    GraderError, JsonSpec, Label, LengthSpec, NumberSpec, PatternSpec, SetSpec, StateSpec, WeightedSpec,
+    WithinSpec,
+};
+
+/// The longest output that is graded, in bytes: four for each of the most tokens that a task may
+/// ask for. A longer one scores 0 with the label `too_long`, unread.
+pub const OUTPUT_LIMIT: usize = 1 << 18;
+
+/// The most graders that one task may combine.
+const MOST_GRADERS: usize = 16;
 
 /// The kind of a grader and its options, as in a task file; unknown keys are errors.
 ///
@@ -25,6 +48,32 @@ pub enum GraderSpec {
     Number(NumberSpec),
     /// The output must be the right one of the legal answers.
     Choice(ChoiceSpec),
+    /// The output must list the items, in any order.
+    Set(SetSpec),
+    /// The output must match a regular expression.
+    Regex(PatternSpec),
+    /// The output must be an arithmetic expression with a given value.
+    Expr(ExprSpec),
+    /// The output must hold the JSON value.
+    Json(JsonSpec),
+    /// The output must call the function with the arguments.
+    Call(CallSpec),
+    /// The output is an end state, of which predicates must hold.
+    State(StateSpec),
+    /// The output must consist of sections.
+    Format(FormatSpec),
+    /// The output must have a length.
+    Length(LengthSpec),
+    /// A part of the output is graded.
+    Within(WithinSpec),
+    /// Every grader must say that it is right; the lowest score counts.
+    All(AllSpec),
+    /// One grader must say that it is right; the highest score counts.
+    Any(AnySpec),
+    /// The weighted mean of graders.
+    Weighted(WeightedSpec),
+    /// A grader that counts only where another says 1.
+    Gate(GateSpec),
 }
 
 impl GraderSpec {
@@ -35,36 +84,68 @@ impl GraderSpec {
     ///
     /// When the answer or an option does not fit the kind of grader; see [`GraderError`].
     pub fn build(&self, answer: &str, choices: &[String]) -> Result<AnyGrader, GraderError> {
+        if self.count() > MOST_GRADERS {
+            let why = format!("more than {MOST_GRADERS} graders in one; combine fewer");
+            return Err(GraderError::option("of", why));
+        }
+        Ok(AnyGrader(self.judge(answer, choices)?))
+    }
+
+    /// How many graders it combines, itself included.
+    fn count(&self) -> usize {
+        1 + match self {
+            Self::Within(spec) => spec.grade.count(),
+            Self::All(spec) => spec.of.iter().map(Self::count).sum(),
+            Self::Any(spec) => spec.of.iter().map(Self::count).sum(),
+            Self::Weighted(spec) => spec.of.iter().map(|part| part.grade.count()).sum(),
+            Self::Gate(spec) => spec.when.count() + spec.then.count(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn judge(&self, answer: &str, choices: &[String]) -> Result<Judge, GraderError> {
         Ok(match self {
-            Self::Exact(spec) => AnyGrader::Exact(Exact::new(spec, answer)?),
-            Self::Number(spec) => AnyGrader::Number(Number::new(spec, answer)?),
-            Self::Choice(spec) => AnyGrader::Choice(Choice::new(spec, answer, choices)?),
+            Self::Exact(spec) => Judge::Exact(Exact::new(spec, answer)?),
+            Self::Number(spec) => Judge::Number(Number::new(spec, answer)?),
+            Self::Choice(spec) => Judge::Choice(Choice::new(spec, answer, choices)?),
+            Self::Set(spec) => Judge::Set(Set::new(spec, answer)?),
+            Self::Regex(spec) => Judge::Pattern(Pattern::new(spec, answer)?),
+            Self::Expr(spec) => Judge::Expr(Expr::new(spec)?),
+            Self::Json(spec) => Judge::Json(Json::new(spec, answer)?),
+            Self::Call(spec) => Judge::Call(Call::new(spec, answer)?),
+            Self::State(spec) => Judge::State(State::new(spec)?),
+            Self::Format(spec) => Judge::Format(Format::new(spec)?),
+            Self::Length(spec) => Judge::Length(Length::new(spec)?),
+            Self::Within(spec) => Judge::Within(Within::new(spec, answer, choices)?),
+            Self::All(spec) => Judge::Combine(Combine::all(spec, answer, choices)?),
+            Self::Any(spec) => Judge::Combine(Combine::any(spec, answer, choices)?),
+            Self::Weighted(spec) => Judge::Combine(Combine::weighted(spec, answer, choices)?),
+            Self::Gate(spec) => Judge::Combine(Combine::gate(spec, answer, choices)?),
         })
     }
 }
 
 /// One of the built-in graders, ready to grade.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum AnyGrader {
-    /// See [`Exact`].
-    Exact(Exact),
-    /// See [`Number`].
-    Number(Number),
-    /// See [`Choice`].
-    Choice(Choice),
-}
+#[derive(Debug, Clone)]
+pub struct AnyGrader(Judge);
 
 impl AnyGrader {
     /// The score in `[0, 1]` with its label: the built-in graders neither abstain nor fail.
     #[must_use]
     pub fn score(&self, output: &str) -> (f64, Label) {
-        let label = match self {
-            Self::Exact(grader) => grader.judge(output),
-            Self::Number(grader) => grader.judge(output),
-            Self::Choice(grader) => grader.judge(output),
-        };
-        (if label == Label::Right { 1.0 } else { 0.0 }, label)
+        if output.len() > OUTPUT_LIMIT {
+            return (0.0, Label::TooLong);
+        }
+        self.0.score(output)
+    }
+
+    /// The legal answers and the indices of the right ones, for a `choice` grader.
+    #[must_use]
+    pub fn as_choice(&self) -> Option<&Choice> {
+        match &self.0 {
+            Judge::Choice(choice) => Some(choice),
+            _ => None,
+        }
     }
 }
 
@@ -75,66 +156,55 @@ impl Grader for AnyGrader {
     }
 }
 
-/// The beginning of an answer, for messages.
-pub(super) fn beginning(answer: &str) -> String {
-    answer.chars().take(80).collect()
+/// The grader of each kind.
+#[derive(Debug, Clone)]
+pub(super) enum Judge {
+    Exact(Exact),
+    Number(Number),
+    Choice(Choice),
+    Set(Set),
+    Pattern(Pattern),
+    Expr(Expr),
+    Json(Json),
+    Call(Call),
+    State(State),
+    Format(Format),
+    Length(Length),
+    Within(Within),
+    Combine(Combine),
 }
 
-/// Why a grader could not be made from a task.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GraderError {
-    /// The answer holds no text.
-    #[error("field `answer`: empty under the grader's `fold`; write the expected output")]
-    EmptyAnswer,
-    /// The answer of a number grader is not one number.
-    #[error(
-        "field `answer`: {found} in {answer:?}, expected one number of at most 18 digits; \
-         write the number, or set `thousands` or `percent` in `grade`"
-    )]
-    NotOneNumber {
-        /// The beginning of the answer.
-        answer: String,
-        /// What the grader found in it.
-        found: Label,
-    },
-    /// A tolerance is not a usable number.
-    #[error(
-        "field `grade.{field}`: {value} is no tolerance; \
-         write a number of at least 0 with at most 17 decimals"
-    )]
-    BadTolerance {
-        /// `abs` or `rel`.
-        field: &'static str,
-        /// The value.
-        value: f64,
-    },
-    /// A choice grader without legal answers.
-    #[error("field `choices`: no legal answers; list them there or in `grade.of`")]
-    NoChoices,
-    /// A legal answer without text.
-    #[error("field `choices`: entry {index} (from 0) is empty; write its text or remove it")]
-    EmptyChoice {
-        /// Its index, from 0.
-        index: usize,
-    },
-    /// Two legal answers that the grader cannot tell apart.
-    #[error(
-        "field `choices`: entries {first} and {second} (from 0) are the same under `fold`; \
-         remove one"
-    )]
-    SameChoices {
-        /// The index of the first, from 0.
-        first: usize,
-        /// The index of the second, from 0.
-        second: usize,
-    },
-    /// A right answer that is not among the legal ones.
-    #[error("field `answer`: {answer:?} is not one of the legal answers; add it to `choices`")]
-    AnswerNotLegal {
-        /// The beginning of the answer.
-        answer: String,
-    },
+impl Judge {
+    pub(super) fn score(&self, output: &str) -> (f64, Label) {
+        let label = match self {
+            Self::Exact(grader) => grader.judge(output),
+            Self::Number(grader) => grader.judge(output),
+            Self::Choice(grader) => grader.judge(output),
+            Self::Pattern(grader) => grader.judge(output),
+            Self::Expr(grader) => grader.judge(output),
+            Self::Format(grader) => grader.judge(output),
+            Self::Length(grader) => grader.judge(output),
+            Self::Call(grader) => grader.judge(output),
+            Self::Set(grader) => return grader.judge(output),
+            Self::Json(grader) => return grader.judge(output),
+            Self::State(grader) => return grader.judge(output),
+            Self::Within(grader) => return grader.judge(output),
+            Self::Combine(grader) => return grader.judge(output),
+        };
+        (if label == Label::Right { 1.0 } else { 0.0 }, label)
+    }
+}
+
+/// The score of `right` of `all` equal shares, with its label: 1 when all are right, else 0, or
+/// the share where partial credit was asked for.
+pub(super) fn share(right: usize, all: usize, partial: bool) -> (f64, Label) {
+    if right == all {
+        (1.0, Label::Right)
+    } else if partial && right > 0 {
+        (right as f64 / all as f64, Label::Partial)
+    } else {
+        (0.0, Label::Wrong)
+    }
 }
 
 #[cfg(test)]

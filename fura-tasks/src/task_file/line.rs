@@ -106,13 +106,14 @@ impl RawTask {
 pub(super) fn size(task: &Task) -> usize {
     // A text's own fields and its allocation, besides its bytes.
     const TEXT: usize = 48;
-    let of = match &task.grade {
-        GraderSpec::Choice(spec) => [&spec.of, &spec.also].map(Vec::as_slice),
-        GraderSpec::Exact(_) | GraderSpec::Number(_) => [&[][..]; 2],
-    };
+    // Of what a grader may hold, a list of one-digit numbers takes the most memory for its text.
+    const FOR_A_BYTE: usize = 16;
     let lists = [&task.choices, &task.stop, &task.good, &task.bad, &task.tags].map(Vec::as_slice);
-    let texts = lists.into_iter().chain(of).flatten().chain([&task.id, &task.prompt, &task.answer]);
-    texts.map(|text| text.len() + TEXT).sum::<usize>() + size_of::<Task>()
+    let texts = lists.into_iter().flatten().chain([&task.id, &task.prompt, &task.answer]);
+    let texts: usize = texts.map(|text| text.len() + TEXT).sum();
+    // A grader came from JSON, so that it can be written as JSON.
+    let grade = serde_json::to_string(&task.grade).map_or(0, |text| text.len() * FOR_A_BYTE);
+    texts + grade + size_of::<Task>()
 }
 
 /// Checks a task's values, and its grader by the task's own examples.
