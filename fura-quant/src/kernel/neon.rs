@@ -76,7 +76,7 @@ macro_rules! kernel {
         ) {
             use crate::activations::RowPair;
             use crate::kernel::neon::{add_group, halves, weights};
-            use crate::kernel::{Q4_MIN, Q8, each_row, packed_bytes, weighted};
+            use crate::kernel::{Q4_MIN, Q8, unrolled, packed_bytes, weighted};
             use std::arch::aarch64::{vcvtq_f32_s32, vdupq_n_f32, vfmaq_f32, vfmaq_n_f32};
             let mut acc = [vdupq_n_f32(0.0); R];
             let (codes, n) = packed_bytes(F, K);
@@ -90,7 +90,7 @@ macro_rules! kernel {
                     let pairs: &[RowPair; P] = x.codes[row / 2..].first_chunk().expect("P pairs");
                     let scale: &[f32; R] = x.scale[row..].first_chunk().expect("R rows");
                     let w = weights::<F>(codes, quad);
-                    each_row!(p < P, {
+                    unrolled!(p < P of 3, {
                         let dots = if F == Q8 { $dot8(&w, &pairs[p]) } else { $dot4(&w, &pairs[p]) };
                         let (r, s) = (2 * p, 2 * p + 1);
                         if K == 1 {
@@ -103,14 +103,14 @@ macro_rules! kernel {
                     });
                 }
                 if K > 1 {
-                    each_row!(r < R, { acc[r] = vfmaq_f32(acc[r], d, t[r]) });
+                    unrolled!(r < R of 6, { acc[r] = vfmaq_f32(acc[r], d, t[r]) });
                 }
                 if F == Q4_MIN {
                     let m = halves(&floats[4 + quad]);
-                    let weighted = weighted(x);
+                    let weighted = weighted::<K>(x);
                     // As above.
                     let weighted: &[f32; R] = weighted[row..].first_chunk().expect("R rows");
-                    each_row!(r < R, { acc[r] = vfmaq_n_f32(acc[r], m, weighted[r]) });
+                    unrolled!(r < R of 6, { acc[r] = vfmaq_n_f32(acc[r], m, weighted[r]) });
                 }
             }
             for (r, acc) in acc[..rows].iter().enumerate() {
