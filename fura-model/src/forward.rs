@@ -5,13 +5,14 @@
 
 use crate::batch::Batch;
 use crate::cache::KvCache;
+use crate::config::Activation;
 use crate::error::ModelError;
 use crate::members::{Members, Transform};
 use crate::model::Model;
 use crate::workspace::{Row, Run, TransformedInput, Workspace};
 use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
-use fura_simd::attention::{HeadRows, attend};
-use fura_simd::elementwise::{add, rms_norm, swiglu};
+use fura_simd::attention::{HeadRows, attend, attend_capped};
+use fura_simd::elementwise::{add, geglu, rms_norm, soft_cap, swiglu};
 use fura_simd::{Isa, block};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -145,6 +146,9 @@ impl<'m> Engine<'m> {
         let embedding = self.model.embedding();
         for (row, token) in ws.x.chunks_exact_mut(c.d_model).zip(&batch.tokens) {
             embedding.decode_row(*token as usize, row);
+            if let Some(scale) = c.variant.embedding_scale {
+                row.iter_mut().for_each(|x| *x *= scale);
+            }
         }
         Ok(())
     }
@@ -157,6 +161,15 @@ impl<'m> Engine<'m> {
         let end = range.end == c.layers;
         for layer in range {
             let last = layer + 1 == c.layers;
+            let windowed = c.window(layer).is_some();
+            let [query_norm, key_norm] = match self.model.head_norms(layer) {
+                Some([query, key]) => [Some(query), Some(key)],
+                None => [None, None],
+            };
+            let [attention_post, mlp_post] = match self.model.post_norms(layer) {
+                Some([attention, mlp]) => [Some(attention), Some(mlp)],
+                None => [None, None],
+            };
             self.norm(self.model.attention_norm(layer), &ws.x[..n * d], &mut ws.h);
             self.linear(members, layer, 1, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.k);
             self.linear(members, layer, 2, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.v);
@@ -164,7 +177,8 @@ impl<'m> Engine<'m> {
                 let (k, v) = cache.row_mut(layer, row.base + row.position);
                 k.copy_from_slice(&ws.k[i * c.d_kv()..][..c.d_kv()]);
                 v.copy_from_slice(&ws.v[i * c.d_kv()..][..c.d_kv()]);
-                ws.rope.rotate(k, row.position);
+                self.head_norms(key_norm, k, &mut ws.head);
+                ws.rope.rotate(k, row.position, layer, windowed);
             }
             // After the last layer's keys and values, only the wanted rows matter.
             if last {
@@ -183,18 +197,23 @@ impl<'m> Engine<'m> {
                 .zip(ws.q[..n * d_query].chunks_exact_mut(d_query))
                 .zip(ws.attended.chunks_exact_mut(d_query))
             {
-                ws.rope.rotate(q, row.position);
-                self.attend(*row, q, keys, values, &mut ws.scores, out);
+                self.head_norms(query_norm, q, &mut ws.head);
+                ws.rope.rotate(q, row.position, layer, windowed);
+                self.attend(*row, layer, q, keys, values, &mut ws.scores, out);
             }
             self.linear(members, layer, 3, runs, &ws.attended[..n * d_query], &mut ws.input, &mut ws.h);
-            add(&mut ws.x[..n * d], &ws.h[..n * d]);
+            self.add_output(attention_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
 
             self.norm(self.model.mlp_norm(layer), &ws.x[..n * d], &mut ws.h);
             self.linear(members, layer, 4, runs, &ws.h[..n * d], &mut ws.input, &mut ws.gate);
             self.linear(members, layer, 5, runs, &ws.h[..n * d], &mut ws.input, &mut ws.up);
-            swiglu(self.isa, &mut ws.gate[..n * c.d_ff], &ws.up[..n * c.d_ff]);
+            let gated = match c.variant.activation {
+                Activation::Silu => swiglu,
+                Activation::GeluTanh => geglu,
+            };
+            gated(self.isa, &mut ws.gate[..n * c.d_ff], &ws.up[..n * c.d_ff]);
             self.linear(members, layer, 6, runs, &ws.gate[..n * c.d_ff], &mut ws.input, &mut ws.h);
-            add(&mut ws.x[..n * d], &ws.h[..n * d]);
+            self.add_output(mlp_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
         }
         if end {
             let n = ws.wanted.len();
@@ -223,6 +242,7 @@ impl<'m> Engine<'m> {
                 out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| chunks(i * share, out));
             }
         }
+        self.cap_logits(out);
     }
 
     /// Logits of some tokens only, for wanted row `row`: the same bits as [`Engine::logits`] gives them.
@@ -233,12 +253,19 @@ impl<'m> Engine<'m> {
         assert_eq!(tokens.len(), out.len(), "one logit for each token");
         let head = self.model.head();
         self.quantize_twice(ws, row);
-        for (token, out) in tokens.iter().zip(out) {
+        for (token, out) in tokens.iter().zip(out.iter_mut()) {
             let tile = *token as usize / TILE;
             let mut lanes = [0.0; TILE];
             let width = TILE.min(head.d_out() - tile * TILE);
             self.head_tile(&head, ws.input.codes.view(), tile, &mut lanes[..width]);
             *out = lanes[*token as usize % TILE];
+        }
+        self.cap_logits(out);
+    }
+
+    fn cap_logits(&self, logits: &mut [f32]) {
+        if let Some(cap) = self.model.config().variant.logit_cap {
+            soft_cap(self.isa, logits, cap);
         }
     }
 
@@ -277,7 +304,26 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// `out = W T x` for linear `k` of a layer, each run of rows with its member's transform.
+    /// Norms every head of a row in place, if the model does.
+    fn head_norms(&self, weight: Option<&[f32]>, row: &mut [f32], head: &mut [f32]) {
+        let Some(weight) = weight else { return };
+        for x in row.chunks_exact_mut(weight.len()) {
+            head.copy_from_slice(x);
+            rms_norm(head, weight, self.model.config().norm_eps, x);
+        }
+    }
+
+    /// Adds what attention or the MLP gave to the residual stream, after its norm if there is one.
+    fn add_output(&self, post_norm: Option<&[f32]>, x: &mut [f32], y: &[f32], normed: &mut [f32]) {
+        let Some(weight) = post_norm else { return add(x, y) };
+        let d = weight.len();
+        for (x, y) in x.chunks_exact_mut(d).zip(y.chunks_exact(d)) {
+            rms_norm(y, weight, self.model.config().norm_eps, normed);
+            add(x, normed);
+        }
+    }
+
+    /// `out = W T x + bias` for linear `k` of a layer, each run of rows with its member's transform.
     fn linear(
         &self,
         members: &dyn Members,
@@ -322,7 +368,11 @@ impl<'m> Engine<'m> {
         let rows = if changed { &input.rows[..x.len()] } else { x };
         input.codes.quantize(self.isa, rows, d_in);
         let n = x.len() / d_in;
-        self.multiply(&w, input.codes.view(), &mut out[..n * w.d_out()]);
+        let out = &mut out[..n * w.d_out()];
+        self.multiply(&w, input.codes.view(), out);
+        if let Some(bias) = self.model.bias(layer, k) {
+            out.chunks_exact_mut(bias.len()).for_each(|row| add(row, bias));
+        }
     }
 
     /// A matrix product, split over rows if there are several, else over tiles.
@@ -349,14 +399,29 @@ impl<'m> Engine<'m> {
         }
     }
 
-    fn attend(&self, row: Row, q: &[f32], keys: &[f32], values: &[f32], scores: &mut [f32], out: &mut [f32]) {
+    fn attend(
+        &self,
+        row: Row,
+        layer: usize,
+        q: &[f32],
+        keys: &[f32],
+        values: &[f32],
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) {
         let c = self.model.config();
         let (d, width) = (c.head_dim, c.d_kv());
-        let scale = 1.0 / (d as f32).sqrt();
+        let scale = c.attention_scale();
         let group = c.heads / c.kv_heads;
+        let seen = c.window(layer).unwrap_or(usize::MAX).min(row.position + 1);
+        let first = row.base + row.position + 1 - seen;
+        let scores = &mut scores[..seen];
         for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
-            let rows = HeadRows { offset: row.base * width + head / group * d, stride: width };
-            attend(self.isa, q, keys, values, rows, scale, &mut scores[..=row.position], out);
+            let rows = HeadRows { offset: first * width + head / group * d, stride: width };
+            match c.variant.attention_cap {
+                Some(cap) => attend_capped(self.isa, q, keys, values, rows, scale, cap, scores, out),
+                None => attend(self.isa, q, keys, values, rows, scale, scores, out),
+            }
         }
     }
 }

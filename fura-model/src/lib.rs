@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
+mod architecture;
 mod batch;
 mod cache;
+pub mod chat;
 mod choice;
 mod config;
 mod error;
@@ -15,15 +17,18 @@ mod model;
 mod pack;
 mod rope;
 pub mod tokenizer;
+mod vectors;
+mod weights;
 mod workspace;
 
 pub use batch::{Batch, Sequence};
 pub use cache::KvCache;
 pub use choice::{Branch, ChoiceTree};
-pub use config::ModelConfig;
+pub use config::{Activation, ModelConfig, RopeScaling, Variant};
 pub use error::ModelError;
 pub use forward::{Engine, Threads, Wanted};
 pub use generate::{Finish, argmax};
 pub use members::{Base, Materialized, Members, Population, Transform};
 pub use model::Model;
+pub use weights::Deviation;
 pub use workspace::{Plan, Workspace};

@@ -1,11 +1,13 @@
 //! A model: its pack and its tokenizer, memory-mapped.
 
+use crate::chat::ChatTemplate;
 use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
-use crate::gguf::Gguf;
-use crate::map::Map;
+use crate::gguf::{Gguf, TensorKind};
+use crate::map::{self, Map};
 use crate::pack::{self, Matrix, Pack};
 use crate::tokenizer::Tokenizer;
+use crate::weights::Deviation;
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::Layout;
 use fura_quant::PackedMatrix;
@@ -19,10 +21,12 @@ pub struct Model {
     pack: Pack,
     layout: Layout,
     tokenizer: Tokenizer,
+    chat: Option<ChatTemplate>,
+    unused: Vec<String>,
 }
 
 impl Model {
-    /// Opens a GGUF file. Its pack for block size `block` is taken from the `cache` folder, or made there first
+    /// Opens a GGUF file, a split model by any of its files, or a folder with one model. Its pack for block size `block` is taken from the `cache` folder, or made there first
     /// (`progress` is called with matrices done and in all). The GGUF file itself is never changed.
     ///
     /// # Errors
@@ -33,9 +37,12 @@ impl Model {
         block: usize,
         progress: &mut (dyn FnMut(usize, usize) + Send),
     ) -> Result<Model, ModelError> {
-        let source = Map::open(file)?;
-        let gguf = Gguf::parse(source.bytes(), file)?;
+        let files = map::open_gguf(file)?;
+        let parts =
+            files.iter().map(|(file, map)| Gguf::parse(map.bytes(), file)).collect::<Result<_, _>>()?;
+        let gguf = Gguf::join(parts)?;
         let config = ModelConfig::from_gguf(&gguf)?;
+        let unused = pack::unused_tensors(&gguf, &config)?;
         let tokenizer = Tokenizer::from_gguf(&gguf)?;
         if tokenizer.vocabulary_size() != config.vocab {
             return Err(ModelError::Shape {
@@ -45,27 +52,12 @@ impl Model {
                 expected: vec![config.d_model, tokenizer.vocabulary_size()],
             });
         }
+        let chat = ChatTemplate::from_gguf(&gguf)?;
         let layout = pack::layout(&config, block, file)?;
         let fingerprint = pack::fingerprint(&gguf, &config)?;
         let path = cache.join(format!("{}-b{block}.fura-pack", &fingerprint.to_string()[..16]));
-        let usable = |path: &Path| -> Result<(Map, Pack), ModelError> {
-            let map = Map::open(path)?;
-            let pack = Pack::parse(map.bytes(), path)?;
-            if pack.fingerprint != fingerprint || pack.block != block || pack.config != config {
-                return Err(ModelError::Pack {
-                    file: path.to_owned(),
-                    field: "fingerprint",
-                    offset: 16,
-                    problem: "it belongs to another model".to_owned(),
-                });
-            }
-            Ok((map, pack))
-        };
-        if !path.exists() {
-            pack::write(&gguf, &config, fingerprint, block, &path, progress)?;
-        }
-        let (map, pack) = usable(&path)?;
-        Ok(Model { file: file.to_owned(), map, pack, layout, tokenizer })
+        let (map, pack) = pack::open(&gguf, &config, fingerprint, block, &path, progress)?;
+        Ok(Model { file: file.to_owned(), map, pack, layout, tokenizer, chat, unused })
     }
 
     /// The GGUF file it came from.
@@ -112,20 +104,39 @@ impl Model {
         &self.tokenizer
     }
 
+    /// The chat template, if the file brings one.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.chat.as_ref()
+    }
+
     /// Bytes of the memory-mapped pack.
     pub fn mapped_bytes(&self) -> usize {
         self.map.bytes().len()
     }
 
-    /// Number of parameters of the base model, norms included.
+    /// Number of parameters of the base model, norms and biases included.
     pub fn parameters(&self) -> usize {
         let matrices: usize = self.pack.matrices.iter().map(|m| m.d_out * m.d_in).sum();
-        matrices + self.pack.norms.len() * self.config().d_model
+        let vectors: usize = self.pack.vectors.iter().map(|v| v.len() / size_of::<f32>()).sum();
+        matrices + vectors
     }
 
     /// Name, format, output and input width of every matrix.
     pub fn matrices(&self) -> impl Iterator<Item = (&str, fura_quant::Format, usize, usize)> {
         self.pack.matrices.iter().map(|m| (m.name.as_str(), m.format, m.d_out, m.d_in))
+    }
+
+    /// What the pack made of every matrix: its name, its type in the file, the format of the pack, and how far the
+    /// values moved (`None` if the file's blocks were packed as they are).
+    pub fn conversions(
+        &self,
+    ) -> impl Iterator<Item = (&str, TensorKind, fura_quant::Format, Option<Deviation>)> {
+        self.pack.matrices.iter().map(|m| (m.name.as_str(), m.source, m.format, m.deviation))
+    }
+
+    /// Names of tensors in the file that are not part of the language model and were not read.
+    pub fn unused_tensors(&self) -> &[String] {
+        &self.unused
     }
 
     /// Index in the layout of linear `k` (order q, k, v, o, gate, up, down) of a layer.
@@ -174,19 +185,39 @@ impl Model {
     }
 
     pub(crate) fn attention_norm(&self, layer: usize) -> &[f32] {
-        self.norm(2 * layer)
+        self.vector(self.pack.index.attention_norm(layer))
     }
 
     pub(crate) fn mlp_norm(&self, layer: usize) -> &[f32] {
-        self.norm(2 * layer + 1)
+        self.vector(self.pack.index.mlp_norm(layer))
     }
 
     pub(crate) fn output_norm(&self) -> &[f32] {
-        self.norm(2 * self.config().layers)
+        self.vector(self.pack.index.output_norm())
     }
 
-    fn norm(&self, i: usize) -> &[f32] {
-        bytemuck::cast_slice(&self.map.bytes()[self.pack.norms[i].clone()])
+    /// Norms of attention's and of the MLP's output.
+    pub(crate) fn post_norms(&self, layer: usize) -> Option<[&[f32]; 2]> {
+        self.pack.index.post_norms(layer).map(|at| at.map(|i| self.vector(i)))
+    }
+
+    /// Norms of the heads of queries and of keys.
+    pub(crate) fn head_norms(&self, layer: usize) -> Option<[&[f32]; 2]> {
+        self.pack.index.head_norms(layer).map(|at| at.map(|i| self.vector(i)))
+    }
+
+    /// Bias of linear `k` of a layer.
+    pub(crate) fn bias(&self, layer: usize, k: usize) -> Option<&[f32]> {
+        self.pack.index.bias(layer, k).map(|i| self.vector(i))
+    }
+
+    /// Divisors of the rotary frequencies.
+    pub(crate) fn rope_divisors(&self) -> Option<&[f32]> {
+        self.pack.index.divisors().map(|i| self.vector(i))
+    }
+
+    fn vector(&self, i: usize) -> &[f32] {
+        bytemuck::cast_slice(&self.map.bytes()[self.pack.vectors[i].clone()])
     }
 
     fn packed(&self, m: &Matrix) -> PackedMatrix<'_> {

@@ -1,17 +1,21 @@
 //! The pack: a training-ready copy of a model, written once and memory-mapped from then on.
 //!
 //! Layout: magic `FURAPACK`, `u32` version, `u32` header length, the header (JSON), its 32-byte BLAKE3, zero
-//! padding to a multiple of 64, then the sections: packed matrices ([`fura_quant::Format::packed_group`]),
-//! norm weights (f32), and for each linear its block bases `V` (f32, [`fura_simd::block`]) and singular values
-//! (f32); last the 32-byte BLAKE3 of everything from the padding's end to there. Sections start on multiples of 64 bytes after the padding; all numbers are little-endian.
+//! padding to a multiple of 64, then the sections: packed matrices ([`fura_quant::Format::packed_group`]), for each
+//! linear also its block bases `V` (f32, [`fura_simd::block`]) and singular values (f32), then vectors (f32): norm
+//! weights, biases, frequency divisors; last the 32-byte BLAKE3 of everything from the padding's end to there. Sections
+//! start on multiples of 64 bytes after the padding; all numbers are little-endian.
 
 use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
 use crate::gguf::{Gguf, TensorKind};
+use crate::vectors::{self, VectorIndex};
+use crate::weights::{Deviation, Weights};
+use crate::{architecture, map::Map};
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::{Layout, Linear};
 use fura_core::spectrum::Decomposer;
-use fura_quant::{Format, GROUP, Group, PackedMatrix, SourceMatrix};
+use fura_quant::{Format, GROUP, PackedMatrix};
 use fura_simd::block::matrix_len;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -23,7 +27,9 @@ use std::path::Path;
 compile_error!("packs are little-endian and are mapped as they are");
 
 const MAGIC: &[u8; 8] = b"FURAPACK";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The field that an error about a pack of another version names.
+const VERSION_FIELD: &str = "version";
 const ALIGN: usize = 64;
 /// A header larger than this is not one of ours.
 const MAX_HEADER: usize = 64 << 20;
@@ -41,6 +47,11 @@ pub(crate) struct Section {
 struct MatrixEntry {
     name: String,
     format: String,
+    /// The type in the model's file.
+    source: String,
+    /// Absent if the file's blocks were packed as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deviation: Option<Deviation>,
     d_out: usize,
     d_in: usize,
     data: Section,
@@ -50,7 +61,7 @@ struct MatrixEntry {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NormEntry {
+struct VectorEntry {
     name: String,
     data: Section,
 }
@@ -62,7 +73,7 @@ struct Header {
     block: usize,
     config: ModelConfig,
     matrices: Vec<MatrixEntry>,
-    norms: Vec<NormEntry>,
+    vectors: Vec<VectorEntry>,
     data_len: usize,
 }
 
@@ -71,6 +82,8 @@ struct Header {
 pub(crate) struct Matrix {
     pub(crate) name: String,
     pub(crate) format: Format,
+    pub(crate) source: TensorKind,
+    pub(crate) deviation: Option<Deviation>,
     pub(crate) d_out: usize,
     pub(crate) d_in: usize,
     pub(crate) data: Range<usize>,
@@ -85,8 +98,9 @@ pub(crate) struct Pack {
     pub(crate) block: usize,
     /// The linears of layer 0, 1, ..., then the embedding, then the head if it is not the embedding.
     pub(crate) matrices: Vec<Matrix>,
-    /// Attention norm and MLP norm of layer 0, 1, ..., then the output norm.
-    pub(crate) norms: Vec<Range<usize>>,
+    /// In the order of `index`.
+    pub(crate) vectors: Vec<Range<usize>>,
+    pub(crate) index: VectorIndex,
 }
 
 /// Content fingerprint of a model: hyperparameters, and of every tensor its name, type, shape and data hash,
@@ -122,13 +136,6 @@ fn matrix_shapes(c: &ModelConfig) -> Vec<(String, usize, usize)> {
     out
 }
 
-fn norm_names(c: &ModelConfig) -> Vec<String> {
-    let mut out: Vec<String> =
-        (0..c.layers).flat_map(|l| [format!("blk.{l}.attn_norm"), format!("blk.{l}.ffn_norm")]).collect();
-    out.push("output_norm".to_owned());
-    out
-}
-
 /// The layout of the coordinates: every linear of every layer, unfused.
 pub(crate) fn layout(c: &ModelConfig, block: usize, file: &Path) -> Result<Layout, ModelError> {
     let linears = matrix_shapes(c)
@@ -138,83 +145,109 @@ pub(crate) fn layout(c: &ModelConfig, block: usize, file: &Path) -> Result<Layou
     Layout::new(block, linears).map_err(|source| ModelError::Layout { file: file.to_owned(), source })
 }
 
+/// The tensor that holds a matrix and the rows of it that are the matrix: all of them, or a part of a fused one.
+fn tensor_of(c: &ModelConfig, fused: bool, name: &str) -> (String, Range<usize>, usize) {
+    let (q, kv, ff) = (c.d_query(), c.d_kv(), c.d_ff);
+    let part = match name.rsplit_once('.').filter(|_| fused) {
+        Some((layer, "attn_q")) => Some((layer, "attn_qkv", 0..q, q + 2 * kv)),
+        Some((layer, "attn_k")) => Some((layer, "attn_qkv", q..q + kv, q + 2 * kv)),
+        Some((layer, "attn_v")) => Some((layer, "attn_qkv", q + kv..q + 2 * kv, q + 2 * kv)),
+        Some((layer, "ffn_gate")) => Some((layer, "ffn_up", 0..ff, 2 * ff)),
+        Some((layer, "ffn_up")) => Some((layer, "ffn_up", ff..2 * ff, 2 * ff)),
+        _ => None,
+    };
+    match part {
+        Some((layer, tensor, rows, all)) => (format!("{layer}.{tensor}.weight"), rows, all),
+        None => (format!("{name}.weight"), 0..usize::MAX, 0),
+    }
+}
+
+/// A matrix of the file.
 fn source<'a>(
     gguf: &Gguf<'a>,
+    c: &ModelConfig,
     name: &str,
     d_out: usize,
     d_in: usize,
-) -> Result<SourceMatrix<'a>, ModelError> {
-    let tensor = format!("{name}.weight");
+) -> Result<Weights<'a>, ModelError> {
+    let fused = architecture::of(gguf)?.fused;
+    let (tensor, rows, all) = tensor_of(c, fused, name);
+    let (rows, all) = if all == 0 { (0..d_out, d_out) } else { (rows, all) };
+    let info = gguf.require_tensor(&tensor)?;
     let data = gguf.tensor_data(&tensor)?;
     let file = || gguf.file().to_owned();
-    // `tensor_data` has found it.
-    let Some(info) = gguf.tensor(&tensor) else {
-        return Err(ModelError::Unsupported {
-            file: file(),
-            feature: format!("a model without tensor '{tensor}'"),
-            advice: "the file is incomplete, download it again",
-        });
-    };
-    if info.dims != [d_in, d_out] {
-        let (found, expected) = (info.dims.clone(), vec![d_in, d_out]);
+    if info.dims != [d_in, all] {
+        let (found, expected) = (info.dims.clone(), vec![d_in, all]);
         return Err(ModelError::Shape { file: file(), tensor, found, expected });
     }
-    let format = match info.kind {
-        TensorKind::Q4_0 => Format::Q4(Group::G32),
-        TensorKind::Q4_1 => Format::Q4Min(Group::G32),
-        TensorKind::Q8_0 => Format::Q8,
-        other => {
-            return Err(ModelError::Unsupported {
-                file: file(),
-                feature: format!("tensor '{tensor}' of type {other}"),
-                advice: "use a file whose matrices are Q4_0, Q4_1 or Q8_0",
-            });
-        }
-    };
-    SourceMatrix::new(format, d_out, d_in, data).map_err(|source| ModelError::Weights {
-        file: file(),
-        tensor,
-        source,
-    })
+    // The reader has checked that the data is as long as the shape says: whole rows.
+    let row = data.len() / all;
+    let weights = Weights::new(info.kind, d_out, d_in, &data[rows.start * row..rows.end * row]);
+    weights.map_err(|source| ModelError::Weights { file: file(), tensor, source })
 }
 
-fn norm(gguf: &Gguf<'_>, name: &str, d: usize) -> Result<Vec<f32>, ModelError> {
-    let tensor = format!("{name}.weight");
-    let data = gguf.tensor_data(&tensor)?;
-    let info = gguf.tensor(&tensor);
-    let (dims, kind) = info.map_or((vec![], None), |i| (i.dims.clone(), Some(i.kind)));
-    if dims != [d] || kind != Some(TensorKind::F32) {
-        let file = gguf.file().to_owned();
-        return Err(ModelError::Shape { file, tensor, found: dims, expected: vec![d] });
+/// The tensors of the file that nothing here reads.
+///
+/// # Errors
+/// One that belongs to the language model, and so would change the answer, by name.
+pub(crate) fn unused_tensors(gguf: &Gguf<'_>, c: &ModelConfig) -> Result<Vec<String>, ModelError> {
+    let fused = architecture::of(gguf)?.fused;
+    let matrices = matrix_shapes(c).into_iter().map(|(name, ..)| tensor_of(c, fused, &name).0);
+    let mut known = matrices.collect::<std::collections::HashSet<String>>();
+    for (name, _) in vectors::shapes(c) {
+        known.insert(vectors::tensor_name(gguf, &name)?);
     }
-    let (words, _) = data.as_chunks::<4>();
-    Ok(words.iter().map(|w| f32::from_le_bytes(*w)).collect())
-}
-
-/// Refuses tensors that would change the answer if they were left out.
-fn check_known(gguf: &Gguf<'_>, c: &ModelConfig) -> Result<(), ModelError> {
-    let known: std::collections::HashSet<String> = matrix_shapes(c)
-        .into_iter()
-        .map(|(name, ..)| name)
-        .chain(norm_names(c))
-        .map(|name| format!("{name}.weight"))
-        .collect();
-    for t in gguf.tensors() {
-        let ours = t.name.starts_with("blk.") || t.name.starts_with("output") || t.name.starts_with("rope");
-        if ours && !known.contains(&t.name) {
+    if fused {
+        // For contexts beyond the original one, which the configuration excludes.
+        known.insert("rope_factors_long.weight".to_owned());
+    }
+    let mut unused = Vec::new();
+    for t in gguf.tensors().iter().filter(|t| !known.contains(&t.name)) {
+        let prefixes = ["blk.", "output", "rope", "token_", "position_"];
+        if prefixes.iter().any(|p| t.name.starts_with(p)) {
             return Err(ModelError::Unsupported {
                 file: gguf.file().to_owned(),
                 feature: format!("tensor '{}'", t.name),
                 advice: "this variant of the architecture is not computed; use a plain Llama-style model",
             });
         }
+        unused.push(t.name.clone());
     }
-    Ok(())
+    Ok(unused)
+}
+
+/// Opens the pack of a model at `path`. If there is none, or one of another version, it is written first.
+pub(crate) fn open(
+    gguf: &Gguf<'_>,
+    config: &ModelConfig,
+    fingerprint: Fingerprint,
+    block: usize,
+    path: &Path,
+    progress: &mut (dyn FnMut(usize, usize) + Send),
+) -> Result<(Map, Pack), ModelError> {
+    let read = || {
+        let map = Map::open(path)?;
+        let pack = Pack::parse(map.bytes(), path)?;
+        if pack.fingerprint != fingerprint || pack.block != block || pack.config != *config {
+            let (file, problem) = (path.to_owned(), "it belongs to another model".to_owned());
+            return Err(ModelError::Pack { file, field: "fingerprint", offset: 16, problem });
+        }
+        Ok((map, pack))
+    };
+    if path.exists() {
+        match read() {
+            // A cache made by another version of this program.
+            Err(ModelError::Pack { field: VERSION_FIELD, .. }) => {}
+            result => return result,
+        }
+    }
+    write(gguf, config, fingerprint, block, path, progress)?;
+    read()
 }
 
 /// Writes the pack of a model: to a temporary file beside `path`, synced, then renamed over it. `progress` is
 /// called with (matrices done, matrices in all).
-pub(crate) fn write(
+fn write(
     gguf: &Gguf<'_>,
     config: &ModelConfig,
     fingerprint: Fingerprint,
@@ -222,7 +255,6 @@ pub(crate) fn write(
     path: &Path,
     progress: &mut (dyn FnMut(usize, usize) + Send),
 ) -> Result<(), ModelError> {
-    check_known(gguf, config)?;
     let mut data_len = 0usize;
     let mut section = |len: usize| {
         let offset = data_len;
@@ -233,22 +265,24 @@ pub(crate) fn write(
     let mut matrices = Vec::new();
     let mut sources = Vec::new();
     for (i, (name, d_out, d_in)) in matrix_shapes(config).into_iter().enumerate() {
-        let source = source(gguf, &name, d_out, d_in)?;
+        let source = source(gguf, config, &name, d_out, d_in)?;
         let format = source.format();
+        let deviation = source.deviation();
         // The source's bytes exist, and packing adds at most 15 rows.
         let data = section(format.packed_len(d_out, d_in).unwrap_or(usize::MAX));
         let basis = (i < linears).then(|| (section(4 * matrix_len(d_in, block)), section(4 * d_in)));
-        matrices.push(MatrixEntry { name, format: format.name().to_owned(), d_out, d_in, data, basis });
+        let (format, kind) = (format.name().to_owned(), source.kind().name().to_owned());
+        matrices.push(MatrixEntry { name, format, source: kind, deviation, d_out, d_in, data, basis });
         sources.push(source);
     }
-    let mut norms = Vec::new();
-    let mut norm_values = Vec::new();
-    for name in norm_names(config) {
-        let values = norm(gguf, &name, config.d_model)?;
-        norms.push(NormEntry { name, data: section(4 * values.len()) });
-        norm_values.push(values);
+    let mut vectors = Vec::new();
+    let mut vector_values = Vec::new();
+    for (name, len) in vectors::shapes(config) {
+        let values = vectors::read(gguf, &name, len)?;
+        vectors.push(VectorEntry { name, data: section(4 * values.len()) });
+        vector_values.push(values);
     }
-    let header = Header { fingerprint, block, config: config.clone(), matrices, norms, data_len };
+    let header = Header { fingerprint, block, config: config.clone(), matrices, vectors, data_len };
 
     let io = |source| ModelError::Io { file: path.to_owned(), source };
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
@@ -266,6 +300,7 @@ pub(crate) fn write(
     out.hasher = blake3::Hasher::new();
 
     let total = sources.len();
+    let mut blocks = Vec::new();
     for (i, (entry, source)) in header.matrices.iter().zip(&sources).enumerate() {
         let weights_error = |source| ModelError::Weights {
             file: gguf.file().to_owned(),
@@ -274,7 +309,7 @@ pub(crate) fn write(
         };
         let mut tile = vec![0; source.format().packed_tile(source.d_in())];
         for t in 0..source.d_out().div_ceil(fura_quant::TILE) {
-            source.pack_tile(t, &mut tile).map_err(weights_error)?;
+            source.pack_tile(t, &mut blocks, &mut tile).map_err(weights_error)?;
             out.put(&tile).map_err(io)?;
         }
         out.pad().map_err(io)?;
@@ -291,7 +326,7 @@ pub(crate) fn write(
         }
         progress(i + 1, total);
     }
-    for values in &norm_values {
+    for values in &vector_values {
         out.put(bytemuck::cast_slice(values)).map_err(io)?;
         out.pad().map_err(io)?;
     }
@@ -305,7 +340,7 @@ pub(crate) fn write(
 
 /// `V` and `s` of every block of a linear, blocks side by side on the current rayon pool.
 fn bases(
-    source: &SourceMatrix<'_>,
+    source: &Weights<'_>,
     block: usize,
 ) -> Result<(Vec<f32>, Vec<f32>), fura_core::spectrum::SpectrumError> {
     let (d_out, d_in) = (source.d_out(), source.d_in());
@@ -368,7 +403,7 @@ impl Pack {
         }
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if word(8) != VERSION {
-            return Err(bad("version", 8, format!("{}, expected {VERSION}", word(8))));
+            return Err(bad(VERSION_FIELD, 8, format!("{}, expected {VERSION}", word(8))));
         }
         let len = word(12) as usize;
         if len > MAX_HEADER || bytes.len() < 16 + len + 32 {
@@ -399,14 +434,17 @@ impl Pack {
         };
         let c = &header.config;
         let shapes = matrix_shapes(c);
-        let names = norm_names(c);
-        if header.matrices.len() != shapes.len() || header.norms.len() != names.len() || header.block == 0 {
+        let lengths = vectors::shapes(c);
+        let counts = (header.matrices.len(), header.vectors.len());
+        if counts != (shapes.len(), lengths.len()) || header.block == 0 {
             return Err(bad("sections", 16, "their number does not match the model".to_owned()));
         }
         let mut matrices = Vec::with_capacity(shapes.len());
         for (i, (m, (name, d_out, d_in))) in header.matrices.iter().zip(shapes).enumerate() {
-            let format = Format::from_name(&m.format);
-            let (Some(format), true) = (format, (&m.name, m.d_out, m.d_in) == (&name, d_out, d_in)) else {
+            let formats = Format::from_name(&m.format).zip(TensorKind::from_name(&m.source));
+            let (Some((format, source)), true) =
+                (formats, (&m.name, m.d_out, m.d_in) == (&name, d_out, d_in))
+            else {
                 return Err(bad("matrix", 16, format!("'{}' is not the expected '{name}'", m.name)));
             };
             let basis = match (&m.basis, i < c.layers * LINEARS.len()) {
@@ -420,18 +458,23 @@ impl Pack {
             let data = range(&m.data, format.packed_len(d_out, d_in), "matrix")?;
             PackedMatrix::new(format, d_out, d_in, &bytes[data.clone()])
                 .map_err(|e| bad("matrix", data.start, e.to_string()))?;
-            matrices.push(Matrix { name, format, d_out, d_in, data, basis });
+            let deviation = m.deviation;
+            matrices.push(Matrix { name, format, source, deviation, d_out, d_in, data, basis });
         }
-        let mut norms = Vec::with_capacity(names.len());
-        for n in &header.norms {
-            norms.push(range(&n.data, Some(4 * c.d_model), "norm")?);
+        let mut vectors = Vec::with_capacity(lengths.len());
+        for (v, (name, len)) in header.vectors.iter().zip(lengths) {
+            if v.name != name {
+                return Err(bad("vector", 16, format!("'{}' is not the expected '{name}'", v.name)));
+            }
+            vectors.push(range(&v.data, Some(4 * len), "vector")?);
         }
         Ok(Pack {
             fingerprint: header.fingerprint,
             block: header.block,
+            index: VectorIndex::new(&header.config),
             config: header.config,
             matrices,
-            norms,
+            vectors,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::ModelConfig;
 use crate::model::Model;
-use crate::rope::RopeTable;
+use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
 use fura_simd::block;
 
@@ -36,7 +36,7 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub struct Workspace {
     pub(crate) plan: Plan,
-    pub(crate) rope: RopeTable,
+    pub(crate) rope: Rope,
     /// Residual stream, `rows x d_model`.
     pub(crate) x: Vec<f32>,
     /// Normed input of a linear, `rows x d_model`; after a pass, the normed rows that were wanted.
@@ -49,6 +49,8 @@ pub struct Workspace {
     pub(crate) up: Vec<f32>,
     /// A final state and what its int8 codes leave over.
     pub(crate) head_rows: Vec<f32>,
+    /// One head before its norm.
+    pub(crate) head: Vec<f32>,
     /// Attention weights of one head.
     pub(crate) scores: Vec<f32>,
     pub(crate) input: TransformedInput,
@@ -75,10 +77,11 @@ impl Plan {
     pub fn workspace_bytes(&self, config: &ModelConfig, block: usize) -> usize {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
         let row = 3 * config.d_model + 2 * config.d_query() + 2 * config.d_kv() + 2 * config.d_ff + widest;
+        let tables = 1 + usize::from(config.variant.local_rope_base.is_some());
         4 * self.rows * row
             + self.rows.div_ceil(ROW_BLOCK) * widest / GROUP * size_of::<RowBlock>()
             + 4 * (widest + block::matrix_len(widest, block))
-            + 4 * self.positions * (config.head_dim + 1)
+            + 4 * self.positions * (tables * config.rotated() + 1)
     }
 }
 
@@ -90,7 +93,7 @@ impl Workspace {
         let n = plan.rows;
         Self {
             plan,
-            rope: RopeTable::new(c, plan.positions),
+            rope: Rope::new(c, model.rope_divisors(), plan.positions),
             x: vec![0.0; n * c.d_model],
             h: vec![0.0; n * c.d_model],
             q: vec![0.0; n * c.d_query()],
@@ -100,6 +103,7 @@ impl Workspace {
             gate: vec![0.0; n * c.d_ff],
             up: vec![0.0; n * c.d_ff],
             head_rows: vec![0.0; 2 * c.d_model],
+            head: vec![0.0; c.head_dim],
             scores: vec![0.0; plan.positions],
             input: TransformedInput {
                 coordinates: vec![0.0; widest],

@@ -130,3 +130,50 @@ fn smollm2_decode_gives_the_text_without_the_missing_bytes() {
         prop_assert!(ids.iter().all(|&id| !tokenizer.is_control(id)));
     });
 }
+
+/// Phi-3's SentencePiece vocabulary and the ids that llama.cpp gives the same texts.
+#[test]
+fn phi3_parity_texts_have_the_reference_ids() {
+    let tokenizer = tokenizer(include_bytes!("../data/tokenizer/ggml-vocab-phi-3.gguf"));
+    let expected = include_str!("../data/tokenizer/ggml-vocab-phi-3.gguf.out");
+    let texts = parity_texts();
+    assert_eq!(expected.lines().count(), texts.len());
+    for (text, line) in texts.iter().zip(expected.lines()) {
+        let expected: Vec<u32> = line.split_whitespace().map(|id| id.parse().unwrap()).collect();
+        assert_eq!(tokenizer.encode(text, Specials::Ignore).unwrap(), expected, "{text:?}");
+    }
+    assert!(tokenizer.add_bos());
+    assert_eq!((tokenizer.bos(), tokenizer.eos(), tokenizer.eot()), (Some(1), Some(32000), Some(32007)));
+    assert_eq!(tokenizer.stop_ids(), [32000, 32007]);
+    let turn = tokenizer.encode("<|user|>\n Hi<|end|>", Specials::Parse).unwrap();
+    assert_eq!((turn[0], turn.last()), (32010, Some(&32007)));
+    assert_eq!(
+        tokenizer.decode_lossy(&turn[1..turn.len() - 1]),
+        " Hi",
+        "the tag takes the white space after it"
+    );
+}
+
+/// Small vocabularies trained by the sentencepiece library, and its ids (`scripts/golden/sentencepiece_ids.py`).
+#[test]
+fn sentencepiece_texts_have_the_library_s_ids() {
+    let golden: [(&[u8], &str); 2] = [
+        (
+            include_bytes!("../golden/sentencepiece/llama.gguf"),
+            include_str!("../golden/sentencepiece/llama.json"),
+        ),
+        (
+            include_bytes!("../golden/sentencepiece/gemma.gguf"),
+            include_str!("../golden/sentencepiece/gemma.json"),
+        ),
+    ];
+    for (vocabulary, cases) in golden {
+        let tokenizer = tokenizer(vocabulary);
+        let cases: Vec<Value> = serde_json::from_str(cases).unwrap();
+        assert!(cases.len() > 200);
+        for case in &cases {
+            let text = case["text"].as_str().unwrap();
+            assert_eq!(tokenizer.encode(text, Specials::Ignore).unwrap(), ids(&case["ids"]), "{text:?}");
+        }
+    }
+}

@@ -258,6 +258,14 @@ pub enum GgufError {
         /// Where.
         at: Box<Location>,
     },
+    /// The files of a split model that do not belong together.
+    #[error("{}: {problem}; keep all files of the model in one folder with the names they were published under", .file.display())]
+    Split {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// A metadata key that the caller needs and the file lacks.
     #[error("{}: metadata key '{key}' is missing, expected {expected}; convert the model again with a current converter", .file.display())]
     MissingKey {

@@ -49,6 +49,24 @@ impl<'a> Gguf<'a> {
         })
     }
 
+    /// An optional integer that is not negative, of whatever integer type: `split.*` keys have several.
+    ///
+    /// # Errors
+    /// See [`Gguf::u32`].
+    pub(super) fn opt_count(&self, key: &str) -> Result<Option<u64>, GgufError> {
+        self.typed(key, "an integer that is not negative", |value| match value {
+            Value::U8(v) => Some(v.into()),
+            Value::U16(v) => Some(v.into()),
+            Value::U32(v) => Some(v.into()),
+            Value::U64(v) => Some(v),
+            Value::I8(v) => v.try_into().ok(),
+            Value::I16(v) => v.try_into().ok(),
+            Value::I32(v) => v.try_into().ok(),
+            Value::I64(v) => v.try_into().ok(),
+            _ => None,
+        })
+    }
+
     /// A required `f32`.
     ///
     /// # Errors
@@ -143,6 +161,17 @@ impl<'a> Gguf<'a> {
         self.typed_array(key, "array of i32", |array| {
             array.words(ValueKind::I32).map(|words| words.map(i32::from_le_bytes))
         })
+    }
+
+    /// A required array of `f32`.
+    ///
+    /// # Errors
+    /// See [`Gguf::u32`].
+    pub fn f32s(&self, key: &str) -> Result<impl ExactSizeIterator<Item = f32> + use<'a>, GgufError> {
+        let values = self.typed_array(key, "array of f32", |array| {
+            array.words(ValueKind::F32).map(|words| words.map(f32::from_le_bytes))
+        })?;
+        self.require(key, "array of f32", values)
     }
 
     fn entry(&self, key: &str) -> Option<&Entry<'a>> {

@@ -26,10 +26,12 @@
 //! ```
 
 mod cursor;
+mod dequantize;
 mod error;
 mod metadata;
 mod parse;
 mod scales;
+mod split;
 mod tensor;
 #[cfg(test)]
 mod tests;
@@ -39,23 +41,30 @@ mod writer;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+pub use dequantize::DECODE_GROUP;
 pub use error::{GgufError, Location};
+pub use split::ShardName;
 pub use tensor::{TensorInfo, TensorKind};
 pub use value::{Array, Strings, Value, ValueKind};
 pub use writer::GgufWriter;
 
 pub(crate) use cursor::printable;
+pub(crate) use dequantize::{
+    IQ4_NL_VALUES, MXFP4_DOUBLED, f16, five_bits, k_nibble, mxfp4_half_scale, nibble, scale_min,
+};
 use metadata::Entry;
 
 /// The alignment of tensor data when the file has no `general.alignment`, in bytes.
 pub const DEFAULT_ALIGNMENT: usize = 32;
 
-/// The metadata and the tensor records of one GGUF file, borrowing the file's bytes.
+/// The metadata and the tensor records of one GGUF file, or of the files of a split model, borrowing their bytes.
 ///
 /// See the [module's example](self).
 #[derive(Debug, Clone)]
 pub struct Gguf<'a> {
-    bytes: &'a [u8],
+    /// The file, or the files of a split model in order.
+    parts: Vec<Part<'a>>,
+    /// The first file's name.
     file: PathBuf,
     version: u32,
     alignment: usize,
@@ -63,6 +72,13 @@ pub struct Gguf<'a> {
     by_key: HashMap<&'a str, usize>,
     tensors: Vec<TensorInfo>,
     by_name: HashMap<&'a str, usize>,
+}
+
+/// One file's bytes and its name.
+#[derive(Debug, Clone)]
+struct Part<'a> {
+    bytes: &'a [u8],
+    file: PathBuf,
 }
 
 impl<'a> Gguf<'a> {
@@ -107,14 +123,21 @@ impl<'a> Gguf<'a> {
         self.by_name.get(name).map(|&i| &self.tensors[i])
     }
 
+    /// The tensor called `name`.
+    ///
+    /// # Errors
+    /// [`GgufError::MissingTensor`] if the file has no tensor of that name.
+    pub fn require_tensor(&self, name: &str) -> Result<&TensorInfo, GgufError> {
+        self.tensor(name)
+            .ok_or_else(|| GgufError::MissingTensor { file: self.file.clone(), name: name.to_owned() })
+    }
+
     /// The bytes of the tensor called `name`.
     ///
     /// # Errors
     /// [`GgufError::MissingTensor`] if the file has no tensor of that name.
     pub fn tensor_data(&self, name: &str) -> Result<&'a [u8], GgufError> {
-        match self.tensor(name) {
-            Some(tensor) => Ok(&self.bytes[tensor.range.clone()]),
-            None => Err(GgufError::MissingTensor { file: self.file.clone(), name: name.to_owned() }),
-        }
+        let tensor = self.require_tensor(name)?;
+        Ok(&self.parts[tensor.part].bytes[tensor.range.clone()])
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::cursor::{Cursor, Field, locate, printable};
 use super::metadata::Entry;
-use super::{Array, DEFAULT_ALIGNMENT, Gguf, GgufError, TensorInfo, TensorKind, Value, ValueKind};
+use super::{Array, DEFAULT_ALIGNMENT, Gguf, GgufError, Part, TensorInfo, TensorKind, Value, ValueKind};
 
 const MAGIC: &[u8; 4] = b"GGUF";
 const ALIGNMENT_KEY: &str = "general.alignment";
@@ -64,7 +64,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], file: &Path) -> Result<Gguf<'a>, GgufEr
     check_disjoint(&tensors, file)?;
     check_not_joined(bytes, &tensors, data_start, alignment, file)?;
 
-    Ok(Gguf { bytes, file: file.to_path_buf(), version, alignment, entries, by_key, tensors, by_name })
+    let parts = vec![Part { bytes, file: file.to_path_buf() }];
+    Ok(Gguf { parts, file: file.to_path_buf(), version, alignment, entries, by_key, tensors, by_name })
 }
 
 /// Checks magic and version; returns the version.
@@ -236,6 +237,7 @@ impl Record<'_> {
             name: self.name.to_owned(),
             dims: self.dims,
             kind: self.kind,
+            part: 0,
             range: start as usize..end as usize,
             record: self.start,
         })

@@ -60,7 +60,7 @@ impl Gguf<'_> {
             for &offset in offsets {
                 if !number.is_finite(&bytes[offset..]) {
                     let at = tensor.range.start + block * size + offset;
-                    let at = locate(&self.file, Field::Tensor(&tensor.name), at);
+                    let at = locate(&self.parts[tensor.part].file, Field::Tensor(&tensor.name), at);
                     return Err(GgufError::NonFinite { at, block });
                 }
             }

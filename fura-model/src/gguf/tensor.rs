@@ -93,6 +93,12 @@ impl TensorKind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
+    /// The kind of that [`name`](Self::name).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The kind's number in the file.
     #[must_use]
     pub const fn code(self) -> u32 {
@@ -141,7 +147,9 @@ pub struct TensorInfo {
     pub dims: Vec<usize>,
     /// How the elements are stored.
     pub kind: TensorKind,
-    /// The data's absolute byte range in the file.
+    /// Which file of a split model holds the data, from 0.
+    pub part: usize,
+    /// The data's absolute byte range in that file.
     pub range: Range<usize>,
     /// The absolute byte offset of this record, for messages.
     pub record: usize,

@@ -113,6 +113,14 @@ impl GgufWriter {
         self
     }
 
+    /// Adds an array of `f32`.
+    pub fn f32s(&mut self, key: &str, values: &[f32]) -> &mut Self {
+        self.key(key, ValueKind::Array);
+        put_array_head(&mut self.entries, ValueKind::F32, values.len());
+        self.entries.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        self
+    }
+
     /// Adds a tensor: `dims` fastest first, `data` as stored in the file.
     pub fn tensor(
         &mut self,

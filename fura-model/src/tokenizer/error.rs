@@ -15,9 +15,9 @@ pub enum TokenizerError {
     /// A metadata key is missing or of the wrong type.
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// `tokenizer.ggml.model` is not `gpt2`, the name for byte-level BPE.
+    /// `tokenizer.ggml.model` is neither `gpt2`, the name for byte-level BPE, nor `llama`, that for SentencePiece.
     #[error(
-        "{at}: tokenizer model '{found}', expected 'gpt2' (byte-level BPE); use a model with a byte-level BPE tokenizer"
+        "{at}: tokenizer model '{found}', expected 'gpt2' (byte-level BPE) or 'llama' (SentencePiece); use a model with such a tokenizer"
     )]
     Model {
         /// Where.
@@ -85,6 +85,44 @@ pub enum TokenizerError {
         found: usize,
         /// Tokens in the vocabulary.
         expected: usize,
+    },
+    /// `tokenizer.ggml.scores` has another length than the vocabulary.
+    #[error(
+        "{at}: {found} scores, expected one for each of {expected} tokens; the file is damaged, convert it again"
+    )]
+    ScoreCount {
+        /// Where.
+        at: Box<Location>,
+        /// Scores found.
+        found: usize,
+        /// Tokens in the vocabulary.
+        expected: usize,
+    },
+    /// A score that is not a number.
+    #[error("{at}: the score of token {id} is not a number; the file is damaged, convert it again")]
+    Score {
+        /// Where.
+        at: Box<Location>,
+        /// The token.
+        id: u32,
+    },
+    /// A token of kind "byte" that does not name one.
+    #[error(
+        "{at}: byte token {id} is '{text}', expected the form <0x0A>; the file is damaged, convert it again"
+    )]
+    ByteToken {
+        /// Where.
+        at: Box<Location>,
+        /// The token.
+        id: u32,
+        /// Its text, escaped.
+        text: String,
+    },
+    /// A text normalization that this crate does not do.
+    #[error("{at}: text normalization is not supported; use another model")]
+    Normalization {
+        /// Where.
+        at: Box<Location>,
     },
     /// A token type that the format does not define.
     #[error("{at}: token {id} has type {found}, expected 0 to 6; the file is damaged, convert it again")]

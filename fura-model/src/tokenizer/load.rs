@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use crate::gguf::{Gguf, printable};
+use crate::gguf::{Gguf, Value, printable};
 
+use super::bpe::Bpe;
 use super::merges::Merges;
 use super::pre_tokenizer::Splitter;
-use super::special::{SpecialIds, SpecialTexts};
+use super::sentencepiece::{self, SentencePiece};
+use super::special::{self, SpecialIds, SpecialTexts};
 use super::vocabulary::{TokenKind, Vocabulary};
-use super::{PreTokenizer, Tokenizer, TokenizerError, byte_alphabet};
+use super::{Algorithm, PreTokenizer, Tokenizer, TokenizerError, byte_alphabet};
 
 const MODEL: &str = "tokenizer.ggml.model";
 const PRE: &str = "tokenizer.ggml.pre";
@@ -16,6 +18,11 @@ const TOKENS: &str = "tokenizer.ggml.tokens";
 const KINDS: &str = "tokenizer.ggml.token_type";
 const MERGES: &str = "tokenizer.ggml.merges";
 const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
+const SCORES: &str = "tokenizer.ggml.scores";
+const ADD_SPACE: &str = "tokenizer.ggml.add_space_prefix";
+/// Keys of text normalizations that are not done here.
+const UNKNOWN_NORMALIZATIONS: [&str; 2] =
+    ["tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.precompiled_charsmap"];
 /// Several times the largest vocabulary known, so that its tables stay small.
 const MAX_TOKENS: usize = 1 << 20;
 
@@ -28,11 +35,26 @@ pub(super) fn named_pre(gguf: &Gguf<'_>) -> Result<PreTokenizer, TokenizerError>
         .ok_or_else(|| TokenizerError::UnknownPre { at: gguf.location(PRE), found: printable(name) })
 }
 
-pub(super) fn load(gguf: &Gguf<'_>, pre: PreTokenizer) -> Result<Tokenizer, TokenizerError> {
-    let model = gguf.str(MODEL)?;
-    if model != "gpt2" {
-        return Err(TokenizerError::Model { at: gguf.location(MODEL), found: printable(model) });
-    }
+/// The two kinds of vocabulary.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// In GPT-2's alphabet of bytes.
+    ByteAlphabet,
+    /// With U+2581 for spaces.
+    SentencePiece,
+}
+
+pub(super) fn load(gguf: &Gguf<'_>, pre: Option<PreTokenizer>) -> Result<Tokenizer, TokenizerError> {
+    let spelling = match gguf.str(MODEL)? {
+        "gpt2" => Spelling::ByteAlphabet,
+        "llama" => Spelling::SentencePiece,
+        model => return Err(TokenizerError::Model { at: gguf.location(MODEL), found: printable(model) }),
+    };
+    let pre = match (spelling, pre) {
+        (Spelling::ByteAlphabet, None) => Some(named_pre(gguf)?),
+        (Spelling::ByteAlphabet, pre) => pre,
+        (Spelling::SentencePiece, _) => None,
+    };
     let texts = texts(gguf)?;
     let ids = ids(gguf, &texts)?;
     let roles = SpecialIds::load(gguf, &ids)?;
@@ -40,26 +62,70 @@ pub(super) fn load(gguf: &Gguf<'_>, pre: PreTokenizer) -> Result<Tokenizer, Toke
     if add_bos == Some(true) && roles.bos.is_none() {
         return Err(TokenizerError::MissingBos { at: gguf.location(ADD_BOS) });
     }
-    let add_bos = add_bos.unwrap_or(pre.adds_bos_by_default() && roles.bos.is_some());
+    let by_default = pre.is_none_or(PreTokenizer::adds_bos_by_default);
+    let add_bos = add_bos.unwrap_or(by_default && roles.bos.is_some());
 
-    let vocabulary = vocabulary(gguf, &texts, &roles)?;
-    let byte_ids = byte_ids(gguf, &ids, &vocabulary)?;
-    let merges = merges(gguf, &ids, &vocabulary)?;
+    let vocabulary = vocabulary(gguf, &texts, &roles, spelling)?;
+    let special_texts =
+        SpecialTexts::new(&vocabulary, |kind| matches!(kind, TokenKind::Control | TokenKind::UserDefined));
+    let (algorithm, user_texts) = match pre {
+        Some(pre) => (Algorithm::Bpe(bpe(gguf, pre, &ids, &vocabulary)?), None),
+        None => {
+            let user_texts = SpecialTexts::new(&vocabulary, |kind| kind == TokenKind::UserDefined);
+            (Algorithm::SentencePiece(pieces(gguf, &texts, &vocabulary, roles.unknown)?), Some(user_texts))
+        }
+    };
+    Ok(Tokenizer { algorithm, special_texts, user_texts, vocabulary, roles, add_bos })
+}
+
+fn bpe(
+    gguf: &Gguf<'_>,
+    pre: PreTokenizer,
+    ids: &HashMap<&str, u32>,
+    vocabulary: &Vocabulary,
+) -> Result<Bpe, TokenizerError> {
+    let byte_ids = byte_ids(gguf, ids, vocabulary)?;
+    let merges = merges(gguf, ids, vocabulary)?;
     let whole_pieces = pre.prefers_whole_pieces().then(|| {
         let normal = vocabulary.iter().filter(|&(_, kind, _)| kind == TokenKind::Normal);
         normal.map(|(id, _, bytes)| (bytes.into(), id)).collect()
     });
-    Ok(Tokenizer {
-        pre,
-        splitter: Splitter::new(pre)?,
-        special_texts: SpecialTexts::new(&vocabulary),
-        vocabulary,
-        byte_ids,
-        merges,
-        whole_pieces,
-        roles,
-        add_bos,
-    })
+    Ok(Bpe { pre, splitter: Splitter::new(pre)?, byte_ids, merges, whole_pieces })
+}
+
+fn pieces(
+    gguf: &Gguf<'_>,
+    texts: &[&str],
+    vocabulary: &Vocabulary,
+    unknown: Option<u32>,
+) -> Result<SentencePiece, TokenizerError> {
+    for key in UNKNOWN_NORMALIZATIONS {
+        match gguf.value(key) {
+            None | Some(Value::Bool(false)) => {}
+            Some(_) => return Err(TokenizerError::Normalization { at: gguf.location(key) }),
+        }
+    }
+    let scores: Vec<f32> = gguf.f32s(SCORES)?.collect();
+    if scores.len() != texts.len() {
+        let (found, expected) = (scores.len(), texts.len());
+        return Err(TokenizerError::ScoreCount { at: gguf.location(SCORES), found, expected });
+    }
+    if let Some(id) = (0..).zip(&scores).find(|(_, s)| s.is_nan()).map(|(id, _)| id) {
+        return Err(TokenizerError::Score { at: gguf.location(SCORES), id });
+    }
+    let mut byte_ids = [None; 256];
+    for (id, kind, _) in vocabulary.iter() {
+        if kind == TokenKind::Byte {
+            // The vocabulary has checked it.
+            if let Some(byte) = sentencepiece::byte_of(texts[id as usize]) {
+                byte_ids[usize::from(byte)] = Some(id);
+            }
+        }
+    }
+    let space_before = gguf.opt_bool(ADD_SPACE)?.unwrap_or(true);
+    // The file does not say so: the family's added tokens take the white space after them.
+    let strip = gguf.opt_str("general.architecture")? == Some("phi3");
+    Ok(SentencePiece::new(vocabulary, scores, byte_ids, unknown, space_before, strip))
 }
 
 fn texts<'a>(gguf: &Gguf<'a>) -> Result<Vec<&'a str>, TokenizerError> {
@@ -88,7 +154,12 @@ fn ids<'a>(gguf: &Gguf<'_>, texts: &[&'a str]) -> Result<HashMap<&'a str, u32>, 
     Ok(ids)
 }
 
-fn vocabulary(gguf: &Gguf<'_>, texts: &[&str], roles: &SpecialIds) -> Result<Vocabulary, TokenizerError> {
+fn vocabulary(
+    gguf: &Gguf<'_>,
+    texts: &[&str],
+    roles: &SpecialIds,
+    spelling: Spelling,
+) -> Result<Vocabulary, TokenizerError> {
     let codes = gguf.opt_i32s(KINDS)?;
     if let Some(found) = codes.as_ref().map(ExactSizeIterator::len).filter(|&n| n != texts.len()) {
         return Err(TokenizerError::KindCount { at: gguf.location(KINDS), found, expected: texts.len() });
@@ -105,9 +176,22 @@ fn vocabulary(gguf: &Gguf<'_>, texts: &[&str], roles: &SpecialIds) -> Result<Voc
                 found,
             })?,
         };
-        let kind = if roles.is_control(id) { TokenKind::Control } else { kind };
-        let spelled = match kind {
-            TokenKind::Normal | TokenKind::Byte => byte_alphabet::decode(text),
+        // In a SentencePiece vocabulary a token of kind "user-defined" is found in any text.
+        let marker = spelling == Spelling::SentencePiece && special::is_turn_marker(text);
+        let kind = if marker || roles.is_control(id) { TokenKind::Control } else { kind };
+        let spelled = match (spelling, kind) {
+            (Spelling::ByteAlphabet, TokenKind::Normal | TokenKind::Byte) => byte_alphabet::decode(text),
+            (Spelling::SentencePiece, TokenKind::Byte) => {
+                let byte = sentencepiece::byte_of(text);
+                Some(vec![byte.ok_or_else(|| TokenizerError::ByteToken {
+                    at: gguf.location(TOKENS),
+                    id,
+                    text: printable(text),
+                })?])
+            }
+            (Spelling::SentencePiece, TokenKind::Normal | TokenKind::UserDefined) => {
+                Some(sentencepiece::spell(text))
+            }
             _ => None,
         };
         vocabulary.push(spelled.as_deref().unwrap_or(text.as_bytes()), kind);

@@ -1,8 +1,9 @@
-//! Byte-level BPE, built from the metadata of the model's own GGUF file.
+//! Tokenizers, built from the metadata of the model's own GGUF file: byte-level BPE and SentencePiece.
 //!
-//! Text is cut into pieces ([`PreTokenizer`]), each piece's bytes become one token each, and adjacent
-//! tokens are merged in the order of the merge table. Both steps take linear or n log n time on any text.
-//! There is no text normalization.
+//! Byte-level BPE cuts text into pieces ([`PreTokenizer`]); each piece's bytes become one token each, and adjacent
+//! tokens are merged in the order of the merge table. SentencePiece joins adjacent characters, best score first; it
+//! usually puts a space before the text, which decoding gives back. Both take linear or n log n time on any text. There
+//! is no other text normalization.
 //!
 //! Control tokens, which mark turns and ends, are out of reach of plain text: [`Specials::Ignore`], which
 //! is for all text that a user or a model wrote, never gives one, and a file in which it could is refused.
@@ -30,18 +31,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bpe;
 mod byte_alphabet;
 mod error;
 mod load;
 mod merges;
 mod pre_tokenizer;
+mod sentencepiece;
 mod special;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
-
-use std::collections::HashMap;
 
 pub use error::TokenizerError;
 pub use pre_tokenizer::PreTokenizer;
@@ -50,8 +51,8 @@ pub use vocabulary::TokenKind;
 
 use crate::gguf::Gguf;
 
-use merges::{Merges, Workspace};
-use pre_tokenizer::Splitter;
+use bpe::Bpe;
+use sentencepiece::SentencePiece;
 use special::{SpecialIds, SpecialTexts};
 use vocabulary::Vocabulary;
 
@@ -64,17 +65,28 @@ pub enum Specials {
     Parse,
 }
 
-/// A byte-level BPE tokenizer. See the [module's example](self).
+/// How text that holds no special tokens is encoded.
+#[derive(Debug, Clone)]
+enum Algorithm {
+    Bpe(Bpe),
+    SentencePiece(SentencePiece),
+}
+
+/// Working memory of the algorithms.
+#[derive(Debug, Default)]
+struct Workspace {
+    merges: merges::Workspace,
+    pieces: sentencepiece::Workspace,
+}
+
+/// A tokenizer. See the [module's example](self).
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
-    pre: PreTokenizer,
-    splitter: Splitter,
+    algorithm: Algorithm,
     special_texts: SpecialTexts,
+    /// Those of user-defined tokens, if they are found in any text: SentencePiece's way.
+    user_texts: Option<SpecialTexts>,
     vocabulary: Vocabulary,
-    byte_ids: [Option<u32>; 256],
-    merges: Merges,
-    /// Pieces that are tokens as they are, for pre-tokenizers that prefer those to merging.
-    whole_pieces: Option<HashMap<Box<[u8]>, u32>>,
     roles: SpecialIds,
     add_bos: bool,
 }
@@ -83,19 +95,19 @@ impl Tokenizer {
     /// Builds the tokenizer that the file describes.
     ///
     /// # Errors
-    /// See [`TokenizerError`]: missing or mistyped metadata, another tokenizer than byte-level BPE, an
-    /// unknown pre-tokenizer, and everything inconsistent.
+    /// See [`TokenizerError`]: missing or mistyped metadata, another tokenizer than byte-level BPE and
+    /// SentencePiece, an unknown pre-tokenizer, and everything inconsistent.
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, TokenizerError> {
-        load::load(gguf, load::named_pre(gguf)?)
+        load::load(gguf, None)
     }
 
     /// As [`from_gguf`](Self::from_gguf), but with a pre-tokenizer of the caller's choice: for files that
-    /// name none or an unknown one.
+    /// name none or an unknown one. It means nothing to SentencePiece.
     ///
     /// # Errors
     /// As for [`from_gguf`](Self::from_gguf), except for the pre-tokenizer.
     pub fn with_pre_tokenizer(gguf: &Gguf<'_>, pre: PreTokenizer) -> Result<Self, TokenizerError> {
-        load::load(gguf, pre)
+        load::load(gguf, Some(pre))
     }
 
     /// Encodes `text`. Nothing is added at its start or end.
@@ -121,35 +133,55 @@ impl Tokenizer {
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
         let mut work = Workspace::default();
+        let texts = match specials {
+            Specials::Parse => Some(&self.special_texts),
+            Specials::Ignore => self.user_texts.as_ref(),
+        };
         let mut rest = text;
-        if specials == Specials::Parse {
-            while let Some((range, id)) = self.special_texts.find(rest) {
-                self.encode_text(&rest[..range.start], &mut work, out)?;
-                out.push(id);
-                rest = &rest[range.end..];
-            }
+        while let Some((range, id)) = texts.and_then(|texts| texts.find(rest)) {
+            self.encode_text(&rest[..range.start], &mut work, out)?;
+            out.push(id);
+            rest = self.after_special(id, &rest[range.end..]);
         }
         self.encode_text(rest, &mut work, out)
     }
 
+    /// Encodes text between special tokens.
     fn encode_text(
         &self,
         text: &str,
         work: &mut Workspace,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
-        self.splitter.split(text, |piece| {
-            let bytes = piece.as_bytes();
-            if let Some(&id) = self.whole_pieces.as_ref().and_then(|whole| whole.get(bytes)) {
-                out.push(id);
-                return;
+        match &self.algorithm {
+            Algorithm::Bpe(bpe) => bpe.encode(text, &mut work.merges, out),
+            Algorithm::SentencePiece(pieces) => {
+                pieces.encode(&self.vocabulary, text, &mut work.pieces, out);
+                Ok(())
             }
-            let id = |byte: u8| self.byte_ids[usize::from(byte)];
-            // Tokens on the two sides of a byte left out are not neighbours and do not merge.
-            for run in bytes.split(|&byte| id(byte).is_none()) {
-                self.merges.apply(run.iter().filter_map(|&byte| id(byte)), work, out);
+        }
+    }
+
+    /// The first control or user-defined token's text in `text`, the longest of those that start there.
+    pub(crate) fn find_special(&self, text: &str) -> Option<(std::ops::Range<usize>, u32)> {
+        self.special_texts.find(text)
+    }
+
+    /// The texts of all control and user-defined tokens.
+    pub(crate) fn special_texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.special_texts.texts()
+    }
+
+    /// What of `rest`, which follows special token `id`, is text: white space may not be.
+    pub(crate) fn after_special<'t>(&self, id: u32, rest: &'t str) -> &'t str {
+        let strips = match &self.algorithm {
+            Algorithm::SentencePiece(pieces) => {
+                let keeps = self.roles.bos == Some(id) || self.token_bytes(id) == Some(b"<|endoftext|>");
+                pieces.strip_after_special && self.is_control(id) && !keeps
             }
-        })
+            Algorithm::Bpe(_) => false,
+        };
+        if strips { rest.trim_start() } else { rest }
     }
 
     /// The bytes that `ids` stand for; not UTF-8 if a character's tokens are incomplete. Control tokens
@@ -254,15 +286,23 @@ impl Tokenizer {
         self.add_bos
     }
 
-    /// The pre-tokenizer in use.
+    /// The pre-tokenizer in use; `None` for SentencePiece, which has none.
     #[must_use]
-    pub fn pre_tokenizer(&self) -> PreTokenizer {
-        self.pre
+    pub fn pre_tokenizer(&self) -> Option<PreTokenizer> {
+        match &self.algorithm {
+            Algorithm::Bpe(bpe) => Some(bpe.pre),
+            Algorithm::SentencePiece(_) => None,
+        }
     }
 
     /// The byte values that no token stands for: text that holds them is encoded without them. Some
-    /// vocabularies lack rare control characters, and those that no UTF-8 text holds.
+    /// vocabularies lack rare control characters, and those that no UTF-8 text holds. SentencePiece has tokens for
+    /// whole characters too, and an unknown token for what is left.
     pub fn missing_bytes(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..=u8::MAX).filter(|&byte| self.byte_ids[usize::from(byte)].is_none())
+        let byte_ids = match &self.algorithm {
+            Algorithm::Bpe(bpe) => &bpe.byte_ids,
+            Algorithm::SentencePiece(pieces) => pieces.byte_ids(),
+        };
+        (0..=u8::MAX).filter(|&byte| byte_ids[usize::from(byte)].is_none())
     }
 }

@@ -23,11 +23,15 @@ pub enum PreTokenizer {
     Llama3,
     /// Qwen2: as Llama 3, but every digit alone.
     Qwen2,
+    /// Mistral Nemo: words part before a capital that follows a small letter.
+    Tekken,
+    /// GPT-4o and Phi-4 mini: as Tekken, with contractions in their word and digits in groups of up to three.
+    Gpt4o,
 }
 
 impl PreTokenizer {
     /// The names that `tokenizer.ggml.pre` has for each.
-    const NAMES: [(&'static str, Self); 10] = [
+    const NAMES: [(&'static str, Self); 12] = [
         ("gpt-2", Self::Gpt2),
         ("phi-2", Self::Gpt2),
         ("smollm", Self::SmolLm),
@@ -38,6 +42,8 @@ impl PreTokenizer {
         ("llama-v3", Self::Llama3),
         ("qwen2", Self::Qwen2),
         ("deepseek-r1-qwen", Self::Qwen2),
+        ("tekken", Self::Tekken),
+        ("gpt-4o", Self::Gpt4o),
     ];
 
     /// The pre-tokenizer that a file's `tokenizer.ggml.pre` names.
@@ -60,12 +66,12 @@ impl PreTokenizer {
 
     /// Whether a whole piece that is a token is taken as it is, even if no merges lead to it.
     pub(super) fn prefers_whole_pieces(self) -> bool {
-        self == Self::Llama3
+        matches!(self, Self::Llama3 | Self::Tekken)
     }
 
     /// Whether a file without `tokenizer.ggml.add_bos_token` wants the token added.
     pub(super) fn adds_bos_by_default(self) -> bool {
-        self == Self::Llama3
+        matches!(self, Self::Llama3 | Self::Tekken)
     }
 
     /// The published expression without its look-ahead alternative.
@@ -77,6 +83,12 @@ impl PreTokenizer {
             }
             Self::Qwen2 => {
                 r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
+            }
+            Self::Tekken => {
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+"
+            }
+            Self::Gpt4o => {
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+"
             }
         }
     }
@@ -138,8 +150,8 @@ impl Splitter {
     /// from the last alternative of the pattern, else 0.
     fn given_back(&self, piece: &str) -> usize {
         let Some(last) = piece.chars().next_back() else { return 0 };
-        // With these two, a piece that ends in a line break comes from an earlier alternative.
-        let line_breaks_apart = matches!(self.pre, PreTokenizer::Llama3 | PreTokenizer::Qwen2);
+        // With these, a piece that ends in a line break comes from an earlier alternative.
+        let line_breaks_apart = !matches!(self.pre, PreTokenizer::Gpt2 | PreTokenizer::SmolLm);
         let is_run = last.is_whitespace() && !(line_breaks_apart && matches!(last, '\r' | '\n'));
         if is_run && piece.len() > last.len_utf8() { last.len_utf8() } else { 0 }
     }
@@ -155,8 +167,17 @@ mod tests {
     const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
     const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-    const ALL: [PreTokenizer; 4] =
-        [PreTokenizer::Gpt2, PreTokenizer::SmolLm, PreTokenizer::Llama3, PreTokenizer::Qwen2];
+    const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+    const ALL: [PreTokenizer; 6] = [
+        PreTokenizer::Gpt2,
+        PreTokenizer::SmolLm,
+        PreTokenizer::Llama3,
+        PreTokenizer::Qwen2,
+        PreTokenizer::Tekken,
+        PreTokenizer::Gpt4o,
+    ];
 
     fn pieces<'t>(splitter: &Splitter, text: &'t str) -> Vec<&'t str> {
         let mut pieces = Vec::new();
@@ -203,17 +224,26 @@ mod tests {
     fn contractions_ignore_case_only_in_the_later_families() {
         assert_eq!(ours(PreTokenizer::Gpt2, "I'LL"), ["I", "'", "LL"]);
         assert_eq!(ours(PreTokenizer::Qwen2, "I'LL"), ["I", "'LL"]);
+        assert_eq!(ours(PreTokenizer::Gpt4o, "I'LL"), ["I'LL"]);
+    }
+
+    #[test]
+    fn capitals_begin_words_only_in_the_latest_families() {
+        assert_eq!(ours(PreTokenizer::Llama3, "myVarName"), ["myVarName"]);
+        assert_eq!(ours(PreTokenizer::Tekken, "myVarName 12"), ["my", "Var", "Name", " ", "1", "2"]);
+        assert_eq!(ours(PreTokenizer::Gpt4o, "myVarName 1234"), ["my", "Var", "Name", " ", "123", "4"]);
     }
 
     #[test]
     fn pieces_equal_those_of_the_published_expressions() {
         let ours = ALL.map(|pre| Splitter::new(pre).unwrap());
-        let [gpt2, llama3, qwen2, number] =
-            [GPT2, LLAMA3, QWEN2, r"\p{N}|\P{N}+"].map(|pattern| Regex::new(pattern).unwrap());
-        let text = r"([ \t\r\n\u{3000}\u{a0}]|'(s|LL|re|\u{17f})|[a-zA-Z\u{e9}\u{5d0}\u{4e2d}\u{301}]|[0-9\u{663}\u{bd}]|[.,!_\u{1f600}]|\PC){0,24}";
+        let [gpt2, llama3, qwen2, tekken, gpt4o, number] =
+            [GPT2, LLAMA3, QWEN2, TEKKEN, GPT4O, r"\p{N}|\P{N}+"].map(|pattern| Regex::new(pattern).unwrap());
+        let text = r"([ \t\r\n\u{3000}\u{a0}]|'(s|LL|re|\u{17f})|[a-zA-Z\u{e9}\u{5d0}\u{4e2d}\u{301}]|[0-9\u{663}\u{bd}]|[.,!_/\u{1f600}]|\PC){0,24}";
         proptest!(ProptestConfig::with_cases(4096), |(text in text)| {
             let published =
-                [matches(&gpt2, &text), smollm(&number, &gpt2, &text), matches(&llama3, &text), matches(&qwen2, &text)];
+                [matches(&gpt2, &text), smollm(&number, &gpt2, &text), matches(&llama3, &text), matches(&qwen2, &text),
+                 matches(&tekken, &text), matches(&gpt4o, &text)];
             for (ours, published) in ours.iter().zip(published) {
                 prop_assert_eq!(pieces(ours, &text), published, "{:?}", ours);
             }

@@ -13,6 +13,12 @@ use super::vocabulary::{TokenKind, Vocabulary};
 const TURN_ENDS: [&str; 5] = ["<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>"];
 const OTHER_ENDS: [&str; 2] = ["<|end_of_text|>", "<|eom_id|>"];
 
+/// Whether a token's text marks a turn or a role, whatever kind the file gives it: text must never become it.
+pub(super) fn is_turn_marker(text: &str) -> bool {
+    let known = ["<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>", "[INST]", "[/INST]"];
+    known.contains(&text) || (text.starts_with("<|") && text.ends_with("|>"))
+}
+
 /// The ids of tokens with a role.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SpecialIds {
@@ -20,6 +26,7 @@ pub(super) struct SpecialIds {
     pub(super) eos: Option<u32>,
     pub(super) eot: Option<u32>,
     pub(super) eom: Option<u32>,
+    pub(super) unknown: Option<u32>,
     /// Sorted, without repetition.
     pub(super) stop: Vec<u32>,
 }
@@ -37,12 +44,13 @@ impl SpecialIds {
         let eos = role("tokenizer.ggml.eos_token_id")?;
         let eot = role("tokenizer.ggml.eot_token_id")?.or_else(|| TURN_ENDS.iter().find_map(by_text));
         let eom = role("tokenizer.ggml.eom_token_id")?.or_else(|| by_text(&"<|eom_id|>"));
+        let unknown = role("tokenizer.ggml.unknown_token_id")?;
         let named = [eos, eot, eom].into_iter().flatten();
         let known = TURN_ENDS.iter().chain(&OTHER_ENDS).filter_map(by_text);
         let mut stop: Vec<u32> = named.chain(known).collect();
         stop.sort_unstable();
         stop.dedup();
-        Ok(Self { bos, eos, eot, eom, stop })
+        Ok(Self { bos, eos, eot, eom, unknown, stop })
     }
 
     /// Whether `id` has a role that makes it a control token, whatever the file says of its kind.
@@ -51,7 +59,7 @@ impl SpecialIds {
     }
 }
 
-/// Finds the texts of control and user-defined tokens in a text.
+/// Finds the texts of some kinds of tokens, such as control tokens, in a text.
 #[derive(Debug, Clone)]
 pub(super) struct SpecialTexts {
     ids: HashMap<Box<[u8]>, u32>,
@@ -62,11 +70,11 @@ pub(super) struct SpecialTexts {
 }
 
 impl SpecialTexts {
-    pub(super) fn new(vocabulary: &Vocabulary) -> Self {
+    pub(super) fn new(vocabulary: &Vocabulary, wanted: impl Fn(TokenKind) -> bool) -> Self {
         let mut ids: HashMap<Box<[u8]>, u32> = HashMap::new();
         let mut starts = [false; 256];
         for (id, kind, bytes) in vocabulary.iter() {
-            if let (TokenKind::Control | TokenKind::UserDefined, Some(&first)) = (kind, bytes.first()) {
+            if let (true, Some(&first)) = (wanted(kind), bytes.first()) {
                 starts[usize::from(first)] = true;
                 ids.insert(bytes.into(), id);
             }
@@ -75,6 +83,11 @@ impl SpecialTexts {
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         lengths.dedup();
         Self { ids, lengths, starts }
+    }
+
+    /// All texts, in no order.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.ids.keys().map(|text| &**text)
     }
 
     /// The id of the special token with exactly this text.

@@ -218,9 +218,96 @@ fn a_megabyte_of_white_space_encodes() {
 }
 
 #[test]
-fn sentencepiece_model() {
-    let tiny = Tiny { model: "llama", ..Tiny::new("gpt-2") };
-    assert!(matches!(tiny.error(), TokenizerError::Model { .. }));
+fn unknown_model() {
+    let tiny = Tiny { model: "t5", ..Tiny::new("gpt-2") };
+    assert!(matches!(tiny.error(), TokenizerError::Model { found, .. } if found == "t5"));
+}
+
+/// A SentencePiece vocabulary: bytes, letters, some words, a user-defined and control tokens.
+fn pieces(spoil: impl FnOnce(&mut Vec<String>, &mut Vec<f32>, &mut Vec<i32>)) -> GgufWriter {
+    let mut tokens: Vec<String> = ["<unk>", "<s>", "</s>", "<tag>", "<|user|>"].map(String::from).into();
+    let mut kinds = vec![2, 3, 3, 4, 4];
+    tokens.extend((0..=255).map(|b| format!("<0x{b:02X}>")));
+    kinds.extend([6; 256]);
+    let words = ["\u{2581}", "a", "b", "s", "<", ">", "/", "\u{2581}a", "ab", "\u{2581}ab", "</", "s>"];
+    tokens.extend(words.map(String::from));
+    kinds.extend([1; 12]);
+    let mut scores: Vec<f32> = (0..tokens.len()).map(|i| -(i as f32)).collect();
+    spoil(&mut tokens, &mut scores, &mut kinds);
+    let mut writer = GgufWriter::new();
+    writer
+        .kv("tokenizer.ggml.model", "llama")
+        .strings("tokenizer.ggml.tokens", &tokens)
+        .f32s("tokenizer.ggml.scores", &scores)
+        .i32s("tokenizer.ggml.token_type", &kinds)
+        .kv("tokenizer.ggml.bos_token_id", 1_u32)
+        .kv("tokenizer.ggml.eos_token_id", 2_u32)
+        .kv("tokenizer.ggml.unknown_token_id", 0_u32);
+    writer
+}
+
+#[test]
+fn pieces_join_by_score_after_a_space_and_the_rest_becomes_bytes() {
+    let tokenizer = load(&pieces(|_, _, _| ())).unwrap();
+    let encode = |text: &str| tokenizer.encode(text, Specials::Ignore).unwrap();
+    let id = |text: &str| {
+        (0..tokenizer.vocabulary_size() as u32)
+            .rfind(|i| tokenizer.token_bytes(*i) == Some(text.as_bytes()))
+            .unwrap()
+    };
+    // " a" has a better score than "ab".
+    assert_eq!(encode("ab"), [id(" a"), id("b")]);
+    assert_eq!(encode("bab"), [id(" "), id("b"), id("ab")]);
+    assert_eq!(encode("a\u{e9}"), [id(" a"), 5 + 0xc3, 5 + 0xa9]);
+    assert!(encode("").is_empty());
+    assert_eq!(tokenizer.decode_lossy(&encode("a\u{e9} b")), " a\u{e9} b");
+    assert!(tokenizer.add_bos() && tokenizer.pre_tokenizer().is_none());
+    assert_eq!(tokenizer.missing_bytes().count(), 0);
+}
+
+#[test]
+fn text_never_becomes_a_control_token_of_a_piece_vocabulary() {
+    let tokenizer = load(&pieces(|_, _, _| ())).unwrap();
+    // "</" and "s>" are pieces, and together the text of a control token.
+    let ids = tokenizer.encode("<s></s><|user|><unk><0x41>", Specials::Ignore).unwrap();
+    assert!(ids.iter().all(|id| !tokenizer.is_control(*id) && *id != 0), "{ids:?}");
+    // The file calls it user-defined, which would be found in any text.
+    assert!(tokenizer.is_control(4));
+    assert_eq!(tokenizer.encode("a<tag>", Specials::Ignore).unwrap().last(), Some(&3));
+    assert_eq!(tokenizer.encode("a</s>", Specials::Parse).unwrap().last(), Some(&2));
+}
+
+#[test]
+fn spoiled_piece_vocabularies_are_refused() {
+    let error = |writer: &GgufWriter| load(writer).unwrap_err();
+    let e = error(&pieces(|_, scores, _| drop(scores.pop())));
+    assert!(matches!(e, TokenizerError::ScoreCount { .. }), "{e}");
+    let e = error(&pieces(|_, scores, _| scores[7] = f32::NAN));
+    assert!(matches!(e, TokenizerError::Score { id: 7, .. }), "{e}");
+    let e = error(&pieces(|tokens, _, _| tokens[10] = "<0xZZ>".to_owned()));
+    assert!(matches!(e, TokenizerError::ByteToken { id: 10, .. }), "{e}");
+    let mut writer = pieces(|_, _, _| ());
+    writer.kv("tokenizer.ggml.remove_extra_whitespaces", true);
+    assert!(matches!(error(&writer), TokenizerError::Normalization { .. }));
+    let mut writer = GgufWriter::new();
+    writer.kv("tokenizer.ggml.model", "llama").strings("tokenizer.ggml.tokens", &["a", "b"]);
+    writer.i32s("tokenizer.ggml.scores", &[1, 2]);
+    let e = error(&writer);
+    assert!(e.to_string().contains("must be array of f32"), "{e}");
+}
+
+proptest! {
+    #[test]
+    fn piece_decode_inverts_encode(text in any::<String>()) {
+        let tokenizer = load(&pieces(|_, _, _| ())).unwrap();
+        let ids = tokenizer.encode(&text, Specials::Ignore).unwrap();
+        prop_assert!(ids.iter().all(|id| !tokenizer.is_control(*id)));
+        // A space comes first, and after a user-defined token.
+        let expected = text.replace('\u{2581}', " ").replace("<tag>", "<tag> ");
+        let expected = if text.is_empty() { expected } else { format!(" {expected}") };
+        let got = tokenizer.decode_lossy(&ids);
+        prop_assert_eq!(got.replace("<tag> ", "<tag>"), expected.replace("<tag> ", "<tag>"));
+    }
 }
 
 #[test]
@@ -232,7 +319,7 @@ fn missing_pre() {
     let bytes = tiny.writer().finish().unwrap();
     let gguf = Gguf::parse(&bytes, Path::new("tiny.gguf")).unwrap();
     let tokenizer = Tokenizer::with_pre_tokenizer(&gguf, PreTokenizer::Qwen2).unwrap();
-    assert_eq!(tokenizer.pre_tokenizer(), PreTokenizer::Qwen2);
+    assert_eq!(tokenizer.pre_tokenizer(), Some(PreTokenizer::Qwen2));
 }
 
 #[test]
