@@ -1,5 +1,8 @@
 //! The real model that tests run on: SmolLM2-135M-Instruct.
 
+// Each test binary uses the part it needs.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 
 /// The model's path: `FURA_MODEL`, or where `scripts/fetch-smollm2.sh` puts it.
@@ -25,7 +28,6 @@ pub fn bytes() -> Vec<u8> {
 }
 
 /// The model, opened with its pack cached beside the file.
-#[allow(dead_code)] // each test binary uses the part it needs
 pub fn open() -> fura_model::Model {
     let path = path();
     let cache = path.parent().unwrap_or_else(|| Path::new(".")).to_owned();
