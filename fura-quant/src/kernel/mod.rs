@@ -8,6 +8,8 @@ mod avx512;
 mod neon;
 #[cfg(target_arch = "aarch64")]
 mod neon_dotprod;
+#[cfg(target_arch = "aarch64")]
+mod neon_i8mm;
 mod scalar;
 
 use crate::activations::{ActivationRows, RowBlock};
@@ -38,6 +40,9 @@ pub(crate) fn multiply(
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Tier::NeonDot => unsafe { neon_dotprod::multiply(w, x, tiles, out, stride) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::NeonI8mm => unsafe { neon_i8mm::multiply(w, x, tiles, out, stride) },
         _ => scalar::multiply(w, x, tiles, out, stride),
     }
 }
@@ -52,6 +57,9 @@ pub(crate) fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock]
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Tier::Avx2 => unsafe { avx2::quantize(x, d_in, groups) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::quantize(x, d_in, groups) },
         _ => scalar::quantize(x, d_in, groups),
     }
 }
@@ -91,6 +99,7 @@ const fn packed_bytes(kind: u8, parts: usize) -> (usize, usize) {
 
 /// What the minima of a weight group are multiplied by: for each row the sum of its activation groups' weighted sums,
 /// in order.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn weighted(parts: &[RowBlock]) -> [f32; crate::ROW_BLOCK] {
     let mut sum = parts[0].weighted;
@@ -127,6 +136,7 @@ impl Target<'_> {
 
 /// Runs the body for rows `0 .. R` of a register tile, unrolled: a loop this long stays rolled otherwise, and the
 /// accumulators of a rolled loop live in memory.
+#[cfg(target_arch = "x86_64")]
 macro_rules! each_row {
     ($r:ident < $R:ident, $body:block) => {
         each_row!(@ $r $R $body 0 1 2 3 4 5 6 7 8 9 10 11)
@@ -135,6 +145,7 @@ macro_rules! each_row {
         $({ let $r: usize = $k; if $r < $R $body })*
     };
 }
+#[cfg(target_arch = "x86_64")]
 use each_row;
 
 /// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 19 KB at d_in = 576) stay
