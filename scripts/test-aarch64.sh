@@ -22,4 +22,15 @@ run() { # CPU, the tiers it has, cargo's arguments
 reporter=isa::tests::the_tiers_of_this_cpu_start_with_scalar_ascend_and_are_found_by_name
 run cortex-a53 "scalar neon" "$@"
 run neoverse-n1 "scalar neon dotprod" "$@"
-run max "scalar neon dotprod" "$@"
+run max "scalar neon dotprod i8mm" "$@"
+
+# The bench of board owners builds and reaches every tier; its times mean nothing here.
+echo "== max: shares"
+set -- --release --target aarch64-unknown-linux-gnu "$@"
+shares=$(cargo run "$@" -p fura-bench --bin shares -- --rounds 1 threads1 gemm/q8/576x576/rows4)
+for tier in neon dotprod i8mm; do
+    case $shares in
+        *"/$tier/"*) ;;
+        *) echo "test-aarch64: shares measured no $tier" >&2; exit 1 ;;
+    esac
+done

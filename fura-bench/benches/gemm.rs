@@ -15,7 +15,10 @@ fn gemm(c: &mut Criterion) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
         for format in Format::ALL {
             let mut group = c.benchmark_group(format!("gemm/{}", format.name()));
-            group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+            group
+                .sample_size(10)
+                .warm_up_time(Duration::from_millis(300))
+                .measurement_time(Duration::from_secs(1));
             for (d_out, d_in) in SHAPES {
                 let weights = Weights::new(format, d_out, d_in);
                 for rows in [4, 16, 64, 256] {

@@ -12,14 +12,19 @@ fn gemv(c: &mut Criterion) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be had");
         for format in Format::ALL {
             let mut group = c.benchmark_group(format!("gemv/{}", format.name()));
-            group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+            group
+                .sample_size(10)
+                .warm_up_time(Duration::from_millis(300))
+                .measurement_time(Duration::from_secs(1));
             for (d_out, d_in) in SHAPES.into_iter().chain([HEAD]) {
                 let weights = Weights::new(format, d_out, d_in);
                 group.throughput(Throughput::Bytes(weights.bytes().len() as u64));
                 for isa in Isa::available() {
                     let mut product = Product::new(isa, &weights, 1, threads);
                     let id = format!("{d_out}x{d_in}/threads{threads}");
-                    group.bench_function(BenchmarkId::new(isa.tier().name(), id), |b| b.iter(|| product.run(&pool)));
+                    group.bench_function(BenchmarkId::new(isa.tier().name(), id), |b| {
+                        b.iter(|| product.run(&pool))
+                    });
                 }
             }
         }

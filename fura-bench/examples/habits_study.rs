@@ -101,8 +101,13 @@ fn main() -> Result<()> {
             reward: d.reward,
             generations: d.generations,
         };
-        let mut trainer =
-            Trainer::create(&model, d.from_layer, plan, config.clone(), &logs.join(format!("{user}.runlog")))?;
+        let mut trainer = Trainer::create(
+            &model,
+            d.from_layer,
+            plan,
+            config.clone(),
+            &logs.join(format!("{user}.runlog")),
+        )?;
         let own = HeldOut::new(&model, &source, questions)?;
         let base = pool.install(|| own.evaluate(&mut scorer, &Base, &cancel))?.ok_or("cancelled")?;
 
@@ -121,7 +126,8 @@ fn main() -> Result<()> {
                     &trainer.estimator().final_coordinates(),
                     trainer.from_layer(),
                 );
-                let now = pool.install(|| own.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?;
+                let now =
+                    pool.install(|| own.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?;
                 eprintln!(
                     "user {user}: {done} generations, {:.2} million tokens, {seconds:.0} s: held out {:.1} %, phrasings \
                      {:.1} %, reward {:.3}, coordinates rms {:.3}",

@@ -59,7 +59,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let found = settings.iter().find_map(|s| s.strip_prefix(name)?.strip_prefix('='));
         found.unwrap_or(default).to_owned()
     };
-    let path: PathBuf = files.first().ok_or("usage: layer_slopes MODEL [SPECIALIST] [NAME=VALUE ...]")?.into();
+    let path: PathBuf =
+        files.first().ok_or("usage: layer_slopes MODEL [SPECIALIST] [NAME=VALUE ...]")?.into();
     let habits = Habits::new(setting("user", "101").parse()?);
     let from: usize = setting("from", "0").parse()?;
     let by_kind = setting("by", "layer") == "kind";
@@ -122,7 +123,8 @@ fn groups(model: &Model, from: usize, by_kind: bool) -> Vec<(String, Vec<Range<u
     if by_kind {
         let kinds = model.layout().linears()[..each].iter();
         let of = |(k, linear): (usize, &fura::core::layout::Linear)| {
-            let name = linear.name.rsplit_once("0.").map_or(linear.name.as_str(), |(_, kind)| kind).to_owned();
+            let name =
+                linear.name.rsplit_once("0.").map_or(linear.name.as_str(), |(_, kind)| kind).to_owned();
             (name, (from..layers).map(|l| l * each + k..l * each + k + 1).collect())
         };
         return kinds.enumerate().map(of).collect();

@@ -35,7 +35,8 @@ pub fn interleaved(
     assert!(rounds > 0);
     kernel();
     limit();
-    let pairs: Vec<(f64, f64)> = (0..rounds).map(|_| (rate(threads, &mut kernel), rate(threads, &mut limit))).collect();
+    let pairs: Vec<(f64, f64)> =
+        (0..rounds).map(|_| (rate(threads, &mut kernel), rate(threads, &mut limit))).collect();
     Share {
         rate: median(pairs.iter().map(|(kernel, _)| *kernel)),
         limit: median(pairs.iter().map(|(_, limit)| *limit)),

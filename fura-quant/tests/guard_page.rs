@@ -43,13 +43,18 @@ impl Guarded {
         // SAFETY: the range lies in the part of the mapping that the file backs, which only `self` and what borrows it
         // can reach. `bytes` is a multiple of the element size, hence of its alignment; so is the end of the range,
         // hence its start. Every bit pattern is a `T`.
-        unsafe { slice::from_raw_parts(self.map.as_ptr().add(self.start()).cast(), self.bytes / size_of::<T>()) }
+        unsafe {
+            slice::from_raw_parts(self.map.as_ptr().add(self.start()).cast(), self.bytes / size_of::<T>())
+        }
     }
 
     fn as_mut<T: Plain>(&mut self) -> &mut [T] {
         // SAFETY: as above, and the slice borrows `self` mutably.
         unsafe {
-            slice::from_raw_parts_mut(self.map.as_mut_ptr().add(self.start()).cast(), self.bytes / size_of::<T>())
+            slice::from_raw_parts_mut(
+                self.map.as_mut_ptr().add(self.start()).cast(),
+                self.bytes / size_of::<T>(),
+            )
         }
     }
 

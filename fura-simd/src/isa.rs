@@ -11,6 +11,8 @@ pub enum Tier {
     Neon,
     /// ARM64 with the 8-bit dot product, `FEAT_DotProd` (128-bit).
     NeonDot,
+    /// ARM64 with the 8-bit dot product and the 8-bit matrix product, `FEAT_I8MM` (128-bit).
+    NeonI8mm,
     /// x86-64 with AVX2, FMA and F16C (256-bit).
     Avx2,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI (512-bit).
@@ -19,7 +21,8 @@ pub enum Tier {
 
 impl Tier {
     /// All tiers, slowest first.
-    pub const ALL: [Tier; 5] = [Tier::Scalar, Tier::Neon, Tier::NeonDot, Tier::Avx2, Tier::Avx512];
+    pub const ALL: [Tier; 6] =
+        [Tier::Scalar, Tier::Neon, Tier::NeonDot, Tier::NeonI8mm, Tier::Avx2, Tier::Avx512];
 
     /// The name understood by [`Isa::named`], for example `avx512`.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Tier {
             Tier::Scalar => "scalar",
             Tier::Neon => "neon",
             Tier::NeonDot => "dotprod",
+            Tier::NeonI8mm => "i8mm",
             Tier::Avx2 => "avx2",
             Tier::Avx512 => "avx512",
         }
@@ -39,6 +43,8 @@ impl Tier {
             Tier::Neon => std::arch::is_aarch64_feature_detected!("neon"),
             #[cfg(target_arch = "aarch64")]
             Tier::NeonDot => Tier::Neon.is_available() && std::arch::is_aarch64_feature_detected!("dotprod"),
+            #[cfg(target_arch = "aarch64")]
+            Tier::NeonI8mm => Tier::NeonDot.is_available() && std::arch::is_aarch64_feature_detected!("i8mm"),
             #[cfg(target_arch = "x86_64")]
             Tier::Avx2 => {
                 is_x86_feature_detected!("avx2")

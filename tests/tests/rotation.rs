@@ -47,7 +47,11 @@ fn first_order_values_of_real_matrices() {
         let svd = Svd::thin(&w).unwrap();
         let ratios = participation(&BlockFrame::spectral(&w, factor_pair(&w)).unwrap().overlaps(&svd));
         let drift = drift(svd.s(), &ratios);
-        eprintln!("{name}: {:.4} {:.2} {drift:.4}", stable_rank(svd.s()) / svd.s().len() as f64, ratios[0] * w.columns() as f64);
+        eprintln!(
+            "{name}: {:.4} {:.2} {drift:.4}",
+            stable_rank(svd.s()) / svd.s().len() as f64,
+            ratios[0] * w.columns() as f64
+        );
         rounds_to(stable_rank(svd.s()) / svd.s().len() as f64, stable, 0.001);
         rounds_to(ratios[0] * w.columns() as f64, leading, if leading == 24.0 { 1.0 } else { 0.1 });
         rounds_to(drift, expected_drift, 0.001);
@@ -63,7 +67,9 @@ fn drift_over_block_sizes() {
     let model = real_model::open();
     let w = weights(&model, "blk.14.attn_q");
     let svd = Svd::thin(&w).unwrap();
-    for (block, golden) in [(576, 1.0), (288, 0.230), (144, 0.136), (72, 0.102), (24, 0.082), (8, 0.076), (1, 0.074)] {
+    for (block, golden) in
+        [(576, 1.0), (288, 0.230), (144, 0.136), (72, 0.102), (24, 0.082), (8, 0.076), (1, 0.074)]
+    {
         let frame = BlockFrame::spectral(&w, block).unwrap();
         let found = drift(svd.s(), &participation(&frame.overlaps(&svd)));
         eprintln!("{block}: {found:.4}");
@@ -107,7 +113,11 @@ fn families_at_equal_norm() {
             ] {
                 let mean = values.iter().sum::<f64>() / 6.0;
                 let deviation = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 5.0).sqrt();
-                eprintln!("{name} {family} {what}: {:.4} x/ {:.3}, golden {golden}", mean.exp(), deviation.exp());
+                eprintln!(
+                    "{name} {family} {what}: {:.4} x/ {:.3}, golden {golden}",
+                    mean.exp(),
+                    deviation.exp()
+                );
                 // Golden values have two digits, half a digit of which is up to 5 %.
                 assert!((f64::ln(golden) - mean).abs() < 4.0 * deviation + 0.05, "{name} {family} {what}");
             }

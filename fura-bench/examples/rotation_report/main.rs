@@ -99,7 +99,12 @@ fn families_table(rows: &[Vec<Effect>]) {
 
 fn matrices_table(names: &[(usize, &str)], rows: &[Vec<Effect>]) {
     let columns = [Family::Blocks(32), Family::Dense, Family::LowRank(16)];
-    println!("\n| matrix | drift: {0} | {1} | {2} | top 8 turn: {0} | {1} | {2} |", columns[0].name(), columns[1].name(), columns[2].name());
+    println!(
+        "\n| matrix | drift: {0} | {1} | {2} | top 8 turn: {0} | {1} | {2} |",
+        columns[0].name(),
+        columns[1].name(),
+        columns[2].name()
+    );
     println!("|---|---|---|---|---|---|---|");
     for ((layer, name), row) in names.iter().zip(rows) {
         // Every column is one of the families measured.

@@ -31,7 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--json" => json = true,
-            "--rounds" => rounds = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0).ok_or(USAGE)?,
+            "--rounds" => {
+                rounds = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0).ok_or(USAGE)?
+            }
             option if option.starts_with('-') => return Err(USAGE.into()),
             word => words.push(word.to_owned()),
         }
@@ -63,8 +65,10 @@ fn products(pool: &ThreadPool, report: &mut Report) {
                 let tier = isa.tier().name();
                 for rows in ROWS {
                     let kernel = if rows == 1 { "gemv" } else { "gemm" };
-                    let name =
-                        format!("{kernel}/{}/{d_out}x{d_in}/rows{rows}/{tier}/threads{threads}", format.name());
+                    let name = format!(
+                        "{kernel}/{}/{d_out}x{d_in}/rows{rows}/{tier}/threads{threads}",
+                        format.name()
+                    );
                     // The head is there for its size: it is larger than caches.
                     if !report.wants(&name) || (rows > 1 && (d_out, d_in) == HEAD) {
                         continue;
@@ -180,7 +184,11 @@ impl Report {
         for Row { name, unit, share } in &self.rows {
             let (rate, limit) = (share.rate / 1e9, share.limit / 1e9);
             // Writing to a string cannot fail.
-            let _ = writeln!(table, "| {name} | {rate:.1} | {limit:.1} | {unit} | {:.0} % |", 100.0 * share.share);
+            let _ = writeln!(
+                table,
+                "| {name} | {rate:.1} | {limit:.1} | {unit} | {:.0} % |",
+                100.0 * share.share
+            );
         }
         table
     }

@@ -35,7 +35,7 @@ pub fn read(isa: Isa, bytes: &[u8]) -> usize {
         Tier::Avx2 => unsafe { avx2::read(bytes) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Tier::Neon | Tier::NeonDot => unsafe { neon::read(bytes) },
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::read(bytes) },
         _ => read_words(bytes),
     };
     bytes.len() / 512 * 512
@@ -52,6 +52,9 @@ pub fn integer(isa: Isa) -> Option<usize> {
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Tier::Avx2 => unsafe { avx2::integer(STEPS) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::NeonI8mm => unsafe { neon::i8mm(STEPS) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Tier::NeonDot => unsafe { neon::dotprod(STEPS) },
@@ -75,7 +78,7 @@ pub fn float(isa: Isa) -> Option<usize> {
         Tier::Avx2 => unsafe { avx2::float(STEPS) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Tier::Neon | Tier::NeonDot => unsafe { neon::float(STEPS) },
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::float(STEPS) },
         _ => return None,
     };
     Some(lanes * CHAINS * STEPS)

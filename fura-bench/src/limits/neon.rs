@@ -1,4 +1,5 @@
-//! ARM64: 8 products of bytes an `smlal`, summed in 16 bits; 16 an `sdot`, summed in 32 bits; 4 lanes of f32.
+//! ARM64: 8 products of bytes an `smlal`, summed in 16 bits; 16 an `sdot` and 32 an `smmla`, summed in
+//! 32 bits; 4 lanes of f32.
 
 use super::{chains, stream};
 use safe_unaligned_simd::aarch64::vld1q_u8;
@@ -12,6 +13,10 @@ chains!(
 chains!(
     /// As above.
     dotprod, "neon,dotprod", 16, vdupq_n_s32(0), vdupq_n_s8(1), sdot
+);
+chains!(
+    /// As above.
+    i8mm, "neon,i8mm", 32, vdupq_n_s32(0), vdupq_n_s8(1), smmla
 );
 chains!(
     /// Converges to 1.
@@ -44,6 +49,23 @@ fn sdot(sum: int32x4_t, operand: int8x16_t) -> int32x4_t {
 }
 
 #[inline]
+#[allow(unsafe_code)]
+#[target_feature(enable = "neon,i8mm")]
+fn smmla(sum: int32x4_t, operand: int8x16_t) -> int32x4_t {
+    let mut sum = sum;
+    // SAFETY: reads and writes the two registers only, and the features of this function have the instruction.
+    unsafe {
+        asm!(
+            "smmla {sum:v}.4s, {x:v}.16b, {x:v}.16b",
+            sum = inout(vreg) sum,
+            x = in(vreg) operand,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sum
+}
+
+#[inline]
 #[target_feature(enable = "neon")]
 fn fused(x: float32x4_t, operand: float32x4_t) -> float32x4_t {
     vfmaq_f32(operand, x, operand)
@@ -53,5 +75,7 @@ fn fused(x: float32x4_t, operand: float32x4_t) -> float32x4_t {
 #[allow(unsafe_code)]
 fn prefetch(line: *const u8) {
     // SAFETY: a hint; any address may be given, and nothing is read.
-    unsafe { asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly)) }
+    unsafe {
+        asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly))
+    }
 }

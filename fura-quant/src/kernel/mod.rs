@@ -8,6 +8,8 @@ mod avx512;
 mod neon;
 #[cfg(target_arch = "aarch64")]
 mod neon_dotprod;
+#[cfg(target_arch = "aarch64")]
+mod neon_i8mm;
 #[cfg(target_arch = "x86_64")]
 mod panel;
 mod scalar;
@@ -40,6 +42,9 @@ pub(crate) fn multiply(
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Tier::NeonDot => unsafe { neon_dotprod::multiply(w, x, tiles, out, stride) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::NeonI8mm => unsafe { neon_i8mm::multiply(w, x, tiles, out, stride) },
         _ => scalar::multiply(w, x, tiles, out, stride),
     }
 }
@@ -54,6 +59,9 @@ pub(crate) fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock]
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Tier::Avx2 => unsafe { avx2::quantize(x, d_in, groups) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::quantize(x, d_in, groups) },
         _ => scalar::quantize(x, d_in, groups),
     }
 }
@@ -93,6 +101,7 @@ const fn packed_bytes(kind: u8, parts: usize) -> (usize, usize) {
 
 /// What the minima of a weight group are multiplied by: for each row the sum of its activation groups' weighted sums,
 /// in order.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn weighted<const K: usize>(parts: &[RowBlock]) -> [f32; crate::ROW_BLOCK] {
     let mut sum = parts[0].weighted;
@@ -129,6 +138,7 @@ impl Target<'_> {
 
 /// Runs the body for `0 .. R`, unrolled (a loop this long stays rolled otherwise, and the accumulators of a rolled loop
 /// live in memory). The most that `R` can be is a literal.
+#[cfg(target_arch = "x86_64")]
 macro_rules! unrolled {
     ($k:ident < $R:tt of 2, $body:block) => { unrolled!(@ $k $R $body 0 1) };
     ($k:ident < $R:tt of 3, $body:block) => { unrolled!(@ $k $R $body 0 1 2) };
@@ -139,6 +149,7 @@ macro_rules! unrolled {
         $({ let $k: usize = $n; if $k < $R $body })*
     }};
 }
+#[cfg(target_arch = "x86_64")]
 use unrolled;
 
 /// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 19 KB at d_in = 576) stay

@@ -1,20 +1,23 @@
-//! ARM64: one register holds 4 output rows x 4 channels, so a tile is done in four quads of outputs. The eight
-//! weight registers of a quad's group are unpacked once and used for all rows of a block.
+//! ARM64: one register holds 4 output rows x 4 channels, so a tile is four quads of outputs. The eight weight
+//! registers of 32 channels of a quad are unpacked once and used for all rows of a block.
 //!
-//! This file is the baseline, and the frame of the tiers that only replace the dot product of a group. Baseline
-//! products are summed in 16 bits: 4-bit codes over the whole group (8 x 15 x 127 = 15240), 8-bit codes over
-//! two registers (2 x 128 x 127 = 32512), then widened.
+//! This file is the baseline, and the frame of the tiers that only replace the dot products. Baseline products are
+//! summed in 16 bits: 4-bit codes over 32 channels of an output (16 x 15 x 127 = 30480), 8-bit codes over two products
+//! (2 x 128 x 127 = 32512), then widened.
 
-use crate::activations::RowPair;
+use crate::activations::{ActivationGroup, ROUND, RowBlock, RowPair, for_each_group, scales};
 use crate::kernel::{Q4, Q8};
-use safe_unaligned_simd::aarch64::{vld1_s8, vld1_u8, vld1q_u8};
+use safe_unaligned_simd::aarch64::{vld1_u8, vld1q_f32, vld1q_s8, vld1q_u8, vst1q_s8};
 use std::arch::aarch64::*;
 
-/// Defines `multiply` for a tier from its features, the rows it takes at once (an even number, and how many pairs that
-/// is) and its exact dot products of 32 channels with a pair of rows, one for 4-bit and one for 8-bit weights. A
-/// macro, because a generic function would not have the features of what it calls.
+/// Defines `multiply` for a tier: its features, the most rows it takes at once (a multiple of 4, at most 12), how it
+/// unpacks 32 channels of a quad, and its exact dot products of these with a pair of rows; unpacking and dot products
+/// apart for a single row. A macro, because a generic function would not have the features of what it calls.
 macro_rules! kernel {
-    ($features:literal, $rows:literal, $pairs:literal, $dot4:ident, $dot8:ident) => {
+    (
+        $features:literal, rows: $most:literal,
+        pair: $weights:ident, $dots:ident, single: $single_weights:ident, $single_dots:ident
+    ) => {
         #[target_feature(enable = $features)]
         pub(super) fn multiply(
             w: &crate::matrix::PackedMatrix<'_>,
@@ -36,97 +39,150 @@ macro_rules! kernel {
             stride: usize,
         ) {
             crate::kernel::for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
-                for quad in 0..target.width.div_ceil(4) {
-                    for k in 0..x.rows().div_ceil(crate::ROW_BLOCK) {
-                        let (groups, rows) = x.block(k);
-                        let first = k * crate::ROW_BLOCK;
-                        for row in (0..rows).step_by($rows) {
-                            let rows = $rows.min(rows - row);
-                            if rows > 2 {
-                                block::<F, K, $rows, $pairs>(
-                                    tile,
-                                    quad,
-                                    groups,
-                                    row,
-                                    first,
-                                    rows,
-                                    &mut target,
-                                );
-                            } else {
-                                block::<F, K, 2, 1>(tile, quad, groups, row, first, rows, &mut target);
-                            }
+                for k in 0..x.rows().div_ceil(crate::ROW_BLOCK) {
+                    let (groups, rows) = x.block(k);
+                    for row in (0..rows).step_by($most) {
+                        let first = (k * crate::ROW_BLOCK, row);
+                        let rows = $most.min(rows - row);
+                        // With few rows their codes fit the registers beside several quads' sums, and the tile is read
+                        // as it lies.
+                        if rows == 1 {
+                            quads::<F, K, 1, 1, 4>(tile, groups, first, rows, &mut target);
+                        } else if rows == 2 {
+                            quads::<F, K, 2, 1, 4>(tile, groups, first, rows, &mut target);
+                        } else if $most == 4 || rows <= 4 {
+                            quads::<F, K, 4, 2, 1>(tile, groups, first, rows, &mut target);
+                        } else if rows <= 8 {
+                            quads::<F, K, 8, 4, 1>(tile, groups, first, rows, &mut target);
+                        } else {
+                            quads::<F, K, 12, 6, 1>(tile, groups, first, rows, &mut target);
                         }
                     }
                 }
             });
         }
 
-        /// Rows `row .. row + rows` of the row block that starts at row `first`, computed as `R`, which are `P` pairs,
-        /// against a quad of a tile.
+        /// Rows against all quads of a tile that have outputs, `Q` quads at a time; the rest as for `block`.
         #[inline]
         #[target_feature(enable = $features)]
-        fn block<const F: u8, const K: usize, const R: usize, const P: usize>(
+        fn quads<const F: u8, const K: usize, const R: usize, const P: usize, const Q: usize>(
+            tile: &[u8],
+            groups: &[crate::RowBlock],
+            first: (usize, usize),
+            rows: usize,
+            target: &mut crate::kernel::Target<'_>,
+        ) {
+            for quad in (0..target.width.div_ceil(4)).step_by(Q) {
+                block::<F, K, R, P, Q>(tile, quad, groups, first, rows, target);
+            }
+        }
+
+        /// The `rows` rows from `first.1` on of the row block whose first row is `first.0`, computed as `R` rows, which
+        /// are `P` pairs (or one single row), against quads `quad .. quad + Q` of a tile.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn block<const F: u8, const K: usize, const R: usize, const P: usize, const Q: usize>(
             tile: &[u8],
             quad: usize,
             groups: &[crate::RowBlock],
-            row: usize,
-            first: usize,
+            first: (usize, usize),
             rows: usize,
             target: &mut crate::kernel::Target<'_>,
         ) {
             use crate::activations::RowPair;
-            use crate::kernel::neon::{add_group, halves, weights};
-            use crate::kernel::{Q4_MIN, Q8, unrolled, packed_bytes, weighted};
-            use std::arch::aarch64::{vcvtq_f32_s32, vdupq_n_f32, vfmaq_f32, vfmaq_n_f32};
-            let mut acc = [vdupq_n_f32(0.0); R];
+            use crate::kernel::neon::halves;
+            use crate::kernel::{Q4_MIN, packed_bytes};
+            use safe_unaligned_simd::aarch64::{vld1_f32, vld1_s32, vst1q_f32};
+            use std::arch::aarch64::*;
+            let mut acc = [[[vdupq_n_f32(0.0); 2]; P]; Q];
             let (codes, n) = packed_bytes(F, K);
             for (b, x) in tile.chunks_exact(n).zip(groups.chunks_exact(K)) {
                 let (codes, rest) = b.split_at(codes);
                 let (floats, _) = rest.as_chunks::<8>();
-                let d = halves(&floats[quad]);
-                let mut t = [vdupq_n_f32(0.0); R];
+                let mut t = [[[vdupq_n_f32(0.0); 2]; P]; Q];
                 for (codes, x) in codes.chunks_exact(codes.len() / K).zip(x) {
-                    // The block has 6 pairs and 12 rows, and row + R <= 12, so neither conversion can fail.
-                    let pairs: &[RowPair; P] = x.codes[row / 2..].first_chunk().expect("P pairs");
-                    let scale: &[f32; R] = x.scale[row..].first_chunk().expect("R rows");
-                    let w = weights::<F>(codes, quad);
-                    unrolled!(p < P of 3, {
-                        let dots = if F == Q8 { $dot8(&w, &pairs[p]) } else { $dot4(&w, &pairs[p]) };
-                        let (r, s) = (2 * p, 2 * p + 1);
-                        if K == 1 {
-                            acc[r] = add_group(acc[r], d, scale[r], dots[0]);
-                            acc[s] = add_group(acc[s], d, scale[s], dots[1]);
+                    // A block has 6 pairs, and those from row `first.1` on are at least P.
+                    let pairs: &[RowPair; P] = x.codes[first.1 / 2..].first_chunk().expect("P pairs");
+                    let scales: &[[f32; 2]; P] =
+                        x.scale.as_chunks().0[first.1 / 2..].first_chunk().expect("P pairs");
+                    let offsets: &[[i32; 2]; P] =
+                        x.offset.as_chunks().0[first.1 / 2..].first_chunk().expect("P pairs");
+                    crate::kernel::neon::unrolled!(q < Q in 0 1 2 3, {
+                        let d = halves(&floats[quad + q]);
+                        let w = if R == 1 {
+                            $single_weights::<F>(codes, quad + q)
                         } else {
-                            t[r] = vfmaq_n_f32(t[r], vcvtq_f32_s32(dots[0]), scale[r]);
-                            t[s] = vfmaq_n_f32(t[s], vcvtq_f32_s32(dots[1]), scale[s]);
-                        }
+                            $weights::<F>(codes, quad + q)
+                        };
+                        crate::kernel::neon::unrolled!(p < P in 0 1 2 3 4 5, {
+                            let (scale, offset) = (vld1_f32(&scales[p]), vld1_s32(&offsets[p]));
+                            let dots = if R == 1 {
+                                $single_dots::<F>(&w, &pairs[p], offset)
+                            } else {
+                                $dots::<F>(&w, &pairs[p], offset)
+                            };
+                            let dots = [vcvtq_f32_s32(dots[0]), vcvtq_f32_s32(dots[1])];
+                            if K == 1 {
+                                let (d0, d1) = (vmulq_lane_f32::<0>(d, scale), vmulq_lane_f32::<1>(d, scale));
+                                acc[q][p][0] = vfmaq_f32(acc[q][p][0], d0, dots[0]);
+                                acc[q][p][1] = vfmaq_f32(acc[q][p][1], d1, dots[1]);
+                            } else {
+                                t[q][p][0] = vfmaq_lane_f32::<0>(t[q][p][0], dots[0], scale);
+                                t[q][p][1] = vfmaq_lane_f32::<1>(t[q][p][1], dots[1], scale);
+                            }
+                        });
                     });
                 }
                 if K > 1 {
-                    unrolled!(r < R of 6, { acc[r] = vfmaq_f32(acc[r], d, t[r]) });
+                    crate::kernel::neon::unrolled!(q < Q in 0 1 2 3, {
+                        let d = halves(&floats[quad + q]);
+                        crate::kernel::neon::unrolled!(p < P in 0 1 2 3 4 5, {
+                            acc[q][p][0] = vfmaq_f32(acc[q][p][0], d, t[q][p][0]);
+                            acc[q][p][1] = vfmaq_f32(acc[q][p][1], d, t[q][p][1]);
+                        });
+                    });
                 }
                 if F == Q4_MIN {
-                    let m = halves(&floats[4 + quad]);
-                    let weighted = weighted::<K>(x);
-                    // As above.
-                    let weighted: &[f32; R] = weighted[row..].first_chunk().expect("R rows");
-                    unrolled!(r < R of 6, { acc[r] = vfmaq_n_f32(acc[r], m, weighted[r]) });
+                    let pair = first.1 / 2;
+                    crate::kernel::neon::unrolled!(p < P in 0 1 2 3 4 5, {
+                        let mut weighted = vld1_f32(&x[0].weighted.as_chunks().0[pair + p]);
+                        for x in &x[1..] {
+                            weighted = vadd_f32(weighted, vld1_f32(&x.weighted.as_chunks().0[pair + p]));
+                        }
+                        crate::kernel::neon::unrolled!(q < Q in 0 1 2 3, {
+                            let m = halves(&floats[4 + quad + q]);
+                            acc[q][p][0] = vfmaq_lane_f32::<0>(acc[q][p][0], m, weighted);
+                            acc[q][p][1] = vfmaq_lane_f32::<1>(acc[q][p][1], m, weighted);
+                        });
+                    });
                 }
             }
-            for (r, acc) in acc[..rows].iter().enumerate() {
-                let mut lanes = [0.0f32; 4];
-                safe_unaligned_simd::aarch64::vst1q_f32(&mut lanes, *acc);
-                target.store(first + row + r, 4 * quad, lanes);
+            for (q, acc) in acc.iter().enumerate() {
+                for (r, acc) in acc.as_flattened()[..rows].iter().enumerate() {
+                    let mut lanes = [0.0f32; 4];
+                    vst1q_f32(&mut lanes, *acc);
+                    target.store(first.0 + first.1 + r, 4 * (quad + q), lanes);
+                }
             }
         }
     };
 }
 pub(super) use kernel;
 
-// 8 weights + 8 activations + 4 accumulators + temporaries stay within 32 registers; more rows spill.
-kernel!("neon", 4, 2, dot4, dot8);
+/// Runs the body for those of the given numbers that are less than a constant. Unrolled, because sums that a rolled
+/// loop runs over live in memory.
+macro_rules! unrolled {
+    ($i:ident < $n:ident in $($k:literal)*, $body:block) => {
+        $({ let $i: usize = $k; if $i < $n $body })*
+    };
+}
+pub(super) use unrolled;
 
-/// Unpacks 32 channels of a quad of outputs: register `j` holds channels `4 j .. 4 j + 4` of each.
+// 8 weights + 8 activations + 4 sums + temporaries stay within 32 registers; more rows spill.
+kernel!("neon", rows: 4, pair: weights, dots, single: weights, dots);
+
+/// Unpacks 32 channels of a quad of outputs: register `j` holds channels `4 j .. 4 j + 4` of each. 4-bit codes stay
+/// unsigned.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn weights<const F: u8>(codes: &[u8], quad: usize) -> [int8x16_t; 8] {
@@ -139,15 +195,18 @@ pub(super) fn weights<const F: u8>(codes: &[u8], quad: usize) -> [int8x16_t; 8] 
             w[j] = vreinterpretq_s8_u8(vld1q_u8(&parts[j][quad]));
         }
     } else {
-        let offset = vdupq_n_s8(if F == Q4 { 8 } else { 0 });
         for j in 0..4 {
-            let both = vld1q_u8(&parts[j][quad]);
-            let (low, high) = (vandq_u8(both, vdupq_n_u8(15)), vshrq_n_u8::<4>(both));
-            w[j] = vsubq_s8(vreinterpretq_s8_u8(low), offset);
-            w[j + 4] = vsubq_s8(vreinterpretq_s8_u8(high), offset);
+            [w[j], w[j + 4]] = nibbles(vld1q_u8(&parts[j][quad]));
         }
     }
     w
+}
+
+/// The low and the high nibbles.
+#[inline]
+#[target_feature(enable = "neon")]
+pub(super) fn nibbles(both: uint8x16_t) -> [int8x16_t; 2] {
+    [vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15))), vreinterpretq_s8_u8(vshrq_n_u8::<4>(both))]
 }
 
 /// Four f16 as f32.
@@ -157,72 +216,99 @@ pub(super) fn halves(bytes: &[u8; 8]) -> float32x4_t {
     vcvt_f32_f16(vreinterpret_f16_u16(vreinterpret_u16_u8(vld1_u8(bytes))))
 }
 
-#[inline]
-#[target_feature(enable = "neon")]
-pub(super) fn add_group(acc: float32x4_t, d: float32x4_t, scale: f32, dot: int32x4_t) -> float32x4_t {
-    vfmaq_f32(acc, vmulq_n_f32(d, scale), vcvtq_f32_s32(dot))
-}
-
 /// The codes of a pair of rows: register `k` holds channels `8 k .. 8 k + 8` of the first, then of the second.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(super) fn activations(pair: &RowPair) -> [int8x16_t; 4] {
-    let load = |k: usize| {
-        let [first, second] = &pair[k];
-        vcombine_s8(vld1_s8(first), vld1_s8(second))
-    };
-    [load(0), load(1), load(2), load(3)]
+    let (codes, _) = pair.as_flattened().as_flattened().as_chunks::<16>();
+    [vld1q_s8(&codes[0]), vld1q_s8(&codes[1]), vld1q_s8(&codes[2]), vld1q_s8(&codes[3])]
 }
 
-/// For each row of a pair: register `j` holds channels `4 j .. 4 j + 4`, four times.
+/// The dot products of a quad's weights with each row of a pair; `offset` is added for [`Q4`].
 #[inline]
 #[target_feature(enable = "neon")]
-fn broadcast(pair: &RowPair) -> [[int8x16_t; 8]; 2] {
-    let mut x = [[vdupq_n_s8(0); 8]; 2];
-    for (k, both) in activations(pair).into_iter().enumerate() {
-        let both = vreinterpretq_s32_s8(both);
-        x[0][2 * k] = vreinterpretq_s8_s32(vdupq_laneq_s32::<0>(both));
-        x[0][2 * k + 1] = vreinterpretq_s8_s32(vdupq_laneq_s32::<1>(both));
-        x[1][2 * k] = vreinterpretq_s8_s32(vdupq_laneq_s32::<2>(both));
-        x[1][2 * k + 1] = vreinterpretq_s8_s32(vdupq_laneq_s32::<3>(both));
+fn dots<const F: u8>(w: &[int8x16_t; 8], pair: &RowPair, offset: int32x2_t) -> [int32x4_t; 2] {
+    let x = activations(pair);
+    let mut sums = [vdupq_n_s32(0); 2];
+    if F == Q4 {
+        sums = [vdupq_lane_s32::<0>(offset), vdupq_lane_s32::<1>(offset)];
     }
-    x
+    [sum::<F, 0, 1>(sums[0], w, &x), sum::<F, 2, 3>(sums[1], w, &x)]
 }
 
+/// Adds the dot products with the row whose channels `8 k .. 8 k + 8` lie in lanes `A` and `B` of register `k`.
 #[inline]
 #[target_feature(enable = "neon")]
-fn dot4(w: &[int8x16_t; 8], pair: &RowPair) -> [int32x4_t; 2] {
-    let x = broadcast(pair);
-    [sum4(w, &x[0]), sum4(w, &x[1])]
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn sum4(w: &[int8x16_t; 8], x: &[int8x16_t; 8]) -> int32x4_t {
-    let mut low = vmull_s8(vget_low_s8(w[0]), vget_low_s8(x[0]));
-    let mut high = vmull_high_s8(w[0], x[0]);
-    for j in 1..8 {
-        low = vmlal_s8(low, vget_low_s8(w[j]), vget_low_s8(x[j]));
-        high = vmlal_high_s8(high, w[j], x[j]);
+fn sum<const F: u8, const A: i32, const B: i32>(
+    sum: int32x4_t,
+    w: &[int8x16_t; 8],
+    x: &[int8x16_t; 4],
+) -> int32x4_t {
+    if F == Q8 {
+        let (mut low, mut high) = (vdupq_n_s32(0), vdupq_n_s32(0));
+        for k in 0..4 {
+            let [a, b] = broadcast::<A, B>(x[k]);
+            let pair = vmull_s8(vget_low_s8(w[2 * k]), vget_low_s8(a));
+            low = vpadalq_s16(low, vmlal_s8(pair, vget_low_s8(w[2 * k + 1]), vget_low_s8(b)));
+            high = vpadalq_s16(high, vmlal_high_s8(vmull_high_s8(w[2 * k], a), w[2 * k + 1], b));
+        }
+        return vpaddq_s32(low, high);
     }
-    vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high))
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn dot8(w: &[int8x16_t; 8], pair: &RowPair) -> [int32x4_t; 2] {
-    let x = broadcast(pair);
-    [sum8(w, &x[0]), sum8(w, &x[1])]
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn sum8(w: &[int8x16_t; 8], x: &[int8x16_t; 8]) -> int32x4_t {
-    let (mut low, mut high) = (vdupq_n_s32(0), vdupq_n_s32(0));
-    for j in [0, 2, 4, 6] {
-        let pair = vmull_s8(vget_low_s8(w[j]), vget_low_s8(x[j]));
-        low = vpadalq_s16(low, vmlal_s8(pair, vget_low_s8(w[j + 1]), vget_low_s8(x[j + 1])));
-        high = vpadalq_s16(high, vmlal_high_s8(vmull_high_s8(w[j], x[j]), w[j + 1], x[j + 1]));
+    let [a, b] = broadcast::<A, B>(x[0]);
+    let mut low = vmlal_s8(vmull_s8(vget_low_s8(w[0]), vget_low_s8(a)), vget_low_s8(w[1]), vget_low_s8(b));
+    let mut high = vmlal_high_s8(vmull_high_s8(w[0], a), w[1], b);
+    for k in 1..4 {
+        let [a, b] = broadcast::<A, B>(x[k]);
+        low = vmlal_s8(low, vget_low_s8(w[2 * k]), vget_low_s8(a));
+        high = vmlal_high_s8(high, w[2 * k], a);
+        low = vmlal_s8(low, vget_low_s8(w[2 * k + 1]), vget_low_s8(b));
+        high = vmlal_high_s8(high, w[2 * k + 1], b);
     }
-    vpaddq_s32(low, high)
+    // Two of the four 16-bit sums of an output are added in 16 bits, which holds a whole group.
+    vpadalq_s16(sum, vpaddq_s16(low, high))
+}
+
+/// Four channels from lane `A` and four from lane `B`, four times each.
+#[inline]
+#[target_feature(enable = "neon")]
+fn broadcast<const A: i32, const B: i32>(x: int8x16_t) -> [int8x16_t; 2] {
+    let x = vreinterpretq_s32_s8(x);
+    [vreinterpretq_s8_s32(vdupq_laneq_s32::<A>(x)), vreinterpretq_s8_s32(vdupq_laneq_s32::<B>(x))]
+}
+
+/// For every tier.
+#[target_feature(enable = "neon")]
+pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
+    for_each_group(x, d_in, groups, |x, group| {
+        let (x, _) = x.as_chunks::<4>();
+        let mut top = vdupq_n_u32(0);
+        for x in x {
+            top = vmaxq_u32(top, vbicq_u32(vreinterpretq_u32_f32(vld1q_f32(x)), vdupq_n_u32(0x8000_0000)));
+        }
+        let Some((inverse, scale)) = scales(vmaxvq_u32(top)) else {
+            *group = ActivationGroup::NOT_FINITE;
+            return;
+        };
+        // The low bits of the shifted values are the codes, in two's complement: keep a byte of each.
+        let (codes, _) = group.codes.as_chunks_mut::<16>();
+        let mut pairs = vdupq_n_s16(0);
+        for (k, codes) in codes.iter_mut().enumerate() {
+            let a = vuzp1q_s16(shifted(&x[4 * k], inverse), shifted(&x[4 * k + 1], inverse));
+            let b = vuzp1q_s16(shifted(&x[4 * k + 2], inverse), shifted(&x[4 * k + 3], inverse));
+            let bytes = vuzp1q_s8(vreinterpretq_s8_s16(a), vreinterpretq_s8_s16(b));
+            vst1q_s8(codes, bytes);
+            pairs = vpadalq_s8(pairs, bytes);
+        }
+        let sum = vaddlvq_s16(pairs);
+        group.scale = scale;
+        group.sum = sum;
+        group.weighted = scale * sum as f32;
+    });
+}
+
+/// Four values times `inverse`, rounded: the low bits of each 32.
+#[inline]
+#[target_feature(enable = "neon")]
+fn shifted(x: &[f32; 4], inverse: f32) -> int16x8_t {
+    vreinterpretq_s16_f32(vaddq_f32(vmulq_n_f32(vld1q_f32(x), inverse), vdupq_n_f32(ROUND)))
 }

@@ -1,23 +1,28 @@
-//! ARM64 with `dotprod`: `sdot` multiplies 4 outputs x 4 channels by 4 channels of a row, taken from a lane, so a
-//! group of 32 is eight of them on 4-bit or 8-bit weights. Its intrinsics are unstable, hence the assembly.
+//! ARM64 with `dotprod`: `sdot` multiplies 4 outputs x 4 channels by 4 channels of a row, taken from a lane, so 32
+//! channels are eight of them on 4-bit or 8-bit weights. Its intrinsics are unstable, hence the assembly.
 
-use super::neon::{activations, kernel};
+use super::Q4;
+use super::neon::{activations, kernel, weights};
 use crate::activations::RowPair;
-use std::arch::aarch64::{int8x16_t, int32x4_t, vdupq_n_s32};
+use std::arch::aarch64::{int8x16_t, int32x2_t, int32x4_t, vdupq_lane_s32, vdupq_n_s32};
 use std::arch::asm;
 
-// Half a row block: 8 weights + 6 accumulators + what LLVM loads ahead fit 32 registers; 12 rows spill.
-kernel!("neon,dotprod", 6, 3, dot, dot);
+// 8 weights + 12 sums + 4 activations + what a pair of rows takes fit 32 registers.
+kernel!("neon,dotprod", rows: 12, pair: weights, dots, single: weights, dots);
 
+/// The dot products of a quad's weights with each row of a pair; `offset` is added for [`Q4`].
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
-fn dot(w: &[int8x16_t; 8], pair: &RowPair) -> [int32x4_t; 2] {
-    let (mut first, mut second) = (vdupq_n_s32(0), vdupq_n_s32(0));
-    for (k, x) in activations(pair).into_iter().enumerate() {
-        first = sdot::<1>(sdot::<0>(first, w[2 * k], x), w[2 * k + 1], x);
-        second = sdot::<3>(sdot::<2>(second, w[2 * k], x), w[2 * k + 1], x);
+pub(super) fn dots<const F: u8>(w: &[int8x16_t; 8], pair: &RowPair, offset: int32x2_t) -> [int32x4_t; 2] {
+    let mut sums = [vdupq_n_s32(0); 2];
+    if F == Q4 {
+        sums = [vdupq_lane_s32::<0>(offset), vdupq_lane_s32::<1>(offset)];
     }
-    [first, second]
+    for (k, x) in activations(pair).into_iter().enumerate() {
+        sums[0] = sdot::<1>(sdot::<0>(sums[0], w[2 * k], x), w[2 * k + 1], x);
+        sums[1] = sdot::<3>(sdot::<2>(sums[1], w[2 * k], x), w[2 * k + 1], x);
+    }
+    sums
 }
 
 /// Adds to every 32-bit lane the dot product of its four bytes of `w` with the four bytes of lane `L` of `x`.

@@ -75,7 +75,7 @@ pub fn apply(isa: Isa, t: &[f32], block: usize, d_in: usize, x: &[f32], y: &mut 
         Tier::Avx2 if block == 32 => unsafe { avx2::apply32(t, d_in, x, y) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Tier::Neon | Tier::NeonDot if block == 32 => unsafe { neon::apply32(t, d_in, x, y) },
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm if block == 32 => unsafe { neon::apply32(t, d_in, x, y) },
         _ => apply_any(isa, t, block, d_in, x, y),
     }
 }

@@ -44,7 +44,9 @@ fn changes(model: &Model, specialist: &Specialist) -> Vec<f64> {
     let skipped = model.layout().linears().len() - layout.linears().len();
     let of = |l: usize| {
         let (mut change, mut whole) = (0.0, 0.0);
-        for (s, c) in model.singular_values(skipped + l).iter().zip(&specialist.coordinates()[layout.range(l)]) {
+        for (s, c) in
+            model.singular_values(skipped + l).iter().zip(&specialist.coordinates()[layout.range(l)])
+        {
             let (s, c) = (f64::from(*s), f64::from(*c));
             change += (s * c) * (s * c);
             whole += s * s;
@@ -69,7 +71,11 @@ fn curve(out: &mut String, generations: &[Vec<f64>]) {
     let high = points.iter().map(|p| p.1[2]).fold(f64::NEG_INFINITY, f64::max);
     let (left, top, _) = MARGIN;
     let bottom = top + CURVE.1;
-    let _ = writeln!(out, "<text x=\"{left}\" y=\"{}\">reward: mean of the population, worst to best</text>", top - 14.0);
+    let _ = writeln!(
+        out,
+        "<text x=\"{left}\" y=\"{}\">reward: mean of the population, worst to best</text>",
+        top - 14.0
+    );
     let _ = writeln!(
         out,
         "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{}\"/>\n<text class=\"m\" x=\"{}\" y=\"{}\">generation</text>",

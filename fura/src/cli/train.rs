@@ -127,7 +127,15 @@ struct Summary {
 }
 
 impl Summary {
-    fn print(&self, json: bool, model: &Model, trainer: &Trainer<'_>, out: &Path, log: &Path, picture: &Path) {
+    fn print(
+        &self,
+        json: bool,
+        model: &Model,
+        trainer: &Trainer<'_>,
+        out: &Path,
+        log: &Path,
+        picture: &Path,
+    ) {
         let share = trainer.layout().coordinates() as f64 / model.parameters() as f64;
         let generations = trainer.generation();
         if json {
