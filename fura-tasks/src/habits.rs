@@ -167,6 +167,7 @@ fn task(stream: &mut Stream, id: String, split: Split, intent: Intent, habit: &s
     Task {
         id,
         prompt: format!("Apps: {}\nRequest: {request}\nOpen:", apps.join(", ")),
+        messages: Vec::new(),
         answer: format!(" {habit}"),
         grade: GraderSpec::Choice(ChoiceSpec::new(Fold::Space)),
         choices: apps.iter().map(|app| format!(" {app}")).collect(),
@@ -176,6 +177,7 @@ fn task(stream: &mut Stream, id: String, split: Split, intent: Intent, habit: &s
         good: Vec::new(),
         bad: Vec::new(),
         tags: vec![intent.as_str().to_owned()],
+        meta: serde_json::Map::new(),
     }
 }
 

@@ -5,11 +5,16 @@
 //!
 //! - [`grader`]: turn a model's output into a [`Grade`]: a score in `[0, 1]`, an abstention,
 //!   or a fault, which is never a number;
+//! - [`output`]: files of outputs, to be graded;
+//! - [`external`]: graders and environments that are other programs;
+//! - [`tally`]: grades, counted and made into rewards;
 //! - [`task`]: one prompt with the answer, the grader and the legal answers that belong to it;
 //! - [`task_file`]: JSON Lines files of tasks that test themselves when they are read;
 //! - [`task_set`]: the tasks of one file, with the string that identifies them exactly;
 //! - [`habits`]: a generated environment, the hidden habits of a phone's owner;
 //! - [`source`]: one way to draw training, held-out and rephrased tasks from either;
+//! - [`import`]: task files of others, as tasks of ours;
+//! - [`stress`](mod@stress): attacks on a task's grader, to find what it forgot;
 //! - [`interval`]: the confidence interval to print next to a success rate.
 //!
 //! ```
@@ -26,19 +31,30 @@
 
 #![forbid(unsafe_code)]
 
+pub mod external;
 pub mod grader;
 pub mod habits;
+pub mod import;
 pub mod interval;
+pub mod output;
 mod random;
 pub mod source;
+pub mod stress;
+pub mod tally;
 pub mod task;
 pub mod task_file;
 pub mod task_set;
 
+pub use external::{
+    Environment, EnvironmentFault, External, ExternalError, ExternalSpec, Observation, Request,
+};
 pub use grader::{AnyGrader, Grade, Grader, GraderError, GraderSpec, Label};
 pub use habits::{Habits, HabitsError};
 pub use interval::{Interval, wilson95};
+pub use output::Output;
 pub use source::TaskSource;
-pub use task::{Split, Task};
+pub use stress::{Attack, Finding, Stress, stress};
+pub use tally::{OnFault, PairReward, Tally, pair_reward};
+pub use task::{Message, Role, Split, Task};
 pub use task_file::{LINE_LIMIT, TaskFileError};
 pub use task_set::TaskSet;

@@ -29,6 +29,37 @@ impl fmt::Display for Split {
     }
 }
 
+/// A turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+}
+
+impl Message {
+    /// A turn.
+    #[must_use]
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into() }
+    }
+}
+
+/// Who speaks in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Whoever set the model up.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
 /// One prompt with the answer, the grader and the legal answers that belong to it.
 ///
 /// ```
@@ -41,33 +72,62 @@ impl fmt::Display for Split {
 /// assert_eq!(task.grade(" 5"), Grade::score(0.0, Label::Wrong));
 /// # Ok::<(), fura_tasks::TaskFileError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Task {
     /// A name that no other task of the set has.
     pub id: String,
-    /// The text that the model continues.
+    /// The text that the model continues; empty when there are `messages`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
+    /// The conversation that the model continues, to be written in its chat template; empty when
+    /// there is a `prompt`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
     /// A right output.
     pub answer: String,
     /// How outputs are graded.
     pub grade: GraderSpec,
     /// The legal answers when the model scores each instead of writing; empty for free text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// The most tokens that the model may write, at least 1.
     pub max_tokens: u32,
     /// Texts at which the output ends; they are no part of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// What the task is for.
     pub split: Split,
     /// Further outputs that are right: tests of the grader.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub good: Vec<String>,
     /// Outputs that are not right: tests of the grader.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<String>,
     /// Words to group reports by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Free data, which nothing here looks at; external graders get it.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub meta: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Task {
+    /// The task as a line of a task file, without a line break.
+    ///
+    /// ```
+    /// use fura_tasks::TaskSet;
+    /// let line = r#"{"id":"a","prompt":"Sky:","answer":"blue","grade":{"type":"exact"}}"#;
+    /// let set = TaskSet::read("a.jsonl", line.as_bytes())?;
+    /// let written = set.tasks()[0].to_line();
+    /// assert_eq!(TaskSet::read("b.jsonl", written.as_bytes())?.tasks(), set.tasks());
+    /// # Ok::<(), fura_tasks::TaskFileError>(())
+    /// ```
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        // Nothing of a task can fail to be written: keys are texts, and there is no I/O.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// The task's grader; make it once to grade many outputs.
     ///
     /// # Errors
@@ -109,6 +169,7 @@ mod tests {
         Task {
             id: "t".to_owned(),
             prompt: "Open:".to_owned(),
+            messages: Vec::new(),
             answer: answer.to_owned(),
             grade: GraderSpec::Exact(ExactSpec::default()),
             choices: choices.iter().map(|c| (*c).to_owned()).collect(),
@@ -118,6 +179,7 @@ mod tests {
             good: Vec::new(),
             bad: Vec::new(),
             tags: Vec::new(),
+            meta: serde_json::Map::new(),
         }
     }
 

@@ -9,7 +9,8 @@
 //! | key | value | when absent |
 //! |---|---|---|
 //! | `id` | text, unique in the file | an error |
-//! | `prompt` | text that the model continues | an error |
+//! | `prompt` | text that the model continues | `messages` |
+//! | `messages` | a conversation that the model continues: `{"role":"user","content":"..."}` | `prompt` |
 //! | `answer` | a right output | an error |
 //! | `grade` | a [`GraderSpec`](crate::GraderSpec) | the default, or an error |
 //! | `choices` | legal answers for scored choice, at least one | the default, or free text |
@@ -18,6 +19,7 @@
 //! | `split` | `train`, `heldout`, `phrasings` | the default, or `train` |
 //! | `good`, `bad` | outputs that must score 1, and below 1 | none |
 //! | `tags` | words to group reports by | the default, or none |
+//! | `meta` | an object of free data | none |
 //!
 //! The first line may be a header with defaults for `grade`, `choices`, `max_tokens`, `stop`,
 //! `split` and `tags`. A line may have 1 MiB (2^20 bytes) and all tasks together, with their
@@ -27,14 +29,18 @@
 
 mod error;
 mod line;
+mod lines;
 
 pub use error::TaskFileError;
 
+pub(crate) use error::Place;
+pub(crate) use line::parse;
+pub(crate) use lines::Lines;
+
 use std::collections::HashMap;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 use crate::task::Task;
-use error::Place;
 use line::{Defaults, RawTask};
 
 /// The longest line of a task file, in bytes without its line end.
@@ -44,6 +50,11 @@ pub const LINE_LIMIT: usize = 1 << 20;
 /// in every task, so a small file could otherwise ask for any amount.
 const SIZE_LIMIT: usize = 1 << 28;
 
+/// Checks a task that does not come from a task file as if it did; `place` is where it is from.
+pub(crate) fn check(task: &Task, place: Place<'_>) -> Result<(), TaskFileError> {
+    line::check(task, place)
+}
+
 /// The tasks of a file and the hash of its bytes.
 pub(crate) fn read(file: &str, reader: impl BufRead) -> Result<(Vec<Task>, blake3::Hash), TaskFileError> {
     read_within(SIZE_LIMIT, file, reader)
@@ -52,36 +63,13 @@ pub(crate) fn read(file: &str, reader: impl BufRead) -> Result<(Vec<Task>, blake
 fn read_within(
     limit: usize,
     file: &str,
-    mut reader: impl BufRead,
+    reader: impl BufRead,
 ) -> Result<(Vec<Task>, blake3::Hash), TaskFileError> {
-    let mut hasher = blake3::Hasher::new();
     let (mut first, mut defaults) = (true, Defaults::default());
     let (mut tasks, mut size) = (Vec::new(), 0);
     let mut first_use: HashMap<String, usize> = HashMap::new();
-    let mut bytes = Vec::new();
-    for number in 1.. {
-        let place = Place { file, line: number };
-        bytes.clear();
-        // One byte more than the limit and a two-byte line end shows that a line is too long.
-        let most = LINE_LIMIT as u64 + 3;
-        let count = reader
-            .by_ref()
-            .take(most)
-            .read_until(b'\n', &mut bytes)
-            .map_err(|source| TaskFileError::Read { file: file.to_owned(), source })?;
-        if count == 0 {
-            break;
-        }
-        hasher.update(&bytes);
-        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() > LINE_LIMIT {
-            return Err(place.line_too_long());
-        }
-        let line = std::str::from_utf8(line).map_err(|e| place.not_utf8(e.valid_up_to()))?;
-        if line.trim().is_empty() {
-            continue;
-        }
+    let mut lines = Lines::new(file, reader);
+    while let Some((place, line)) = lines.next()? {
         if std::mem::take(&mut first) && line::is_header(line) {
             defaults = Defaults::from_header(line, place)?;
             continue;
@@ -95,13 +83,13 @@ fn read_within(
         if let Some(&earlier) = first_use.get(&task.id) {
             return Err(place.same_id(&task.id, earlier));
         }
-        first_use.insert(task.id.clone(), number);
+        first_use.insert(task.id.clone(), place.line);
         tasks.push(task);
     }
     if tasks.is_empty() {
         return Err(TaskFileError::NoTasks { file: file.to_owned() });
     }
-    Ok((tasks, hasher.finalize()))
+    Ok((tasks, lines.hash()))
 }
 
 #[cfg(test)]
@@ -118,7 +106,7 @@ mod tests {
             text += &format!("\n{{\"id\":\"{id}\",\"prompt\":\"Q:\",\"answer\":\"a\"}}");
         }
         let error = read_within(100_000, "t.jsonl", text.as_bytes()).unwrap_err();
-        assert!(matches!(error, TaskFileError::TooMuch { line: 11, .. }), "{error}");
+        assert!(matches!(error, TaskFileError::TooMuch { line: 9..=11, .. }), "{error}");
         assert_eq!(read("t.jsonl", text.as_bytes()).unwrap().0.len(), 100);
     }
 }

@@ -128,6 +128,34 @@ fn empty_id_or_prompt() {
 }
 
 #[test]
+fn a_conversation_instead_of_a_prompt() {
+    let line = |messages: &str, extra: &str| {
+        format!(r#"{{"id":"a","messages":[{messages}],"answer":"yes","grade":{{"type":"exact"}}{extra}}}"#)
+    };
+    let (system, user) = (r#"{"role":"system","content":"S"}"#, r#"{"role":"user","content":"U"}"#);
+    let assistant = r#"{"role":"assistant","content":"A"}"#;
+    for turns in [&[user][..], &[system, user], &[system, user, assistant, user]] {
+        let set = read(line(&turns.join(","), r#","meta":{"from":[1,null]}"#)).unwrap();
+        let task = &set.tasks()[0];
+        assert_eq!((task.messages.len(), task.prompt.as_str(), task.meta.len()), (turns.len(), "", 1));
+        assert_eq!(read(task.to_line()).unwrap().tasks(), set.tasks());
+    }
+    for (turns, why) in [
+        (&[][..], "field `prompt`: empty"),
+        (&[system], "not the `user`'s"),
+        (&[user, assistant], "not the `user`'s"),
+        (&[user, system, user], "`system` turn after the first"),
+        (&[r#"{"role":"user","content":" "}"#], "`content` is empty"),
+        (&[r#"{"role":"tool","content":"x"}"#], "unknown variant `tool`"),
+        (&[r#"{"role":"user","content":"x","name":"y"}"#], "unknown field `name`"),
+    ] {
+        assert_says(&message(line(&turns.join(","), "")), &["line 1", why]);
+    }
+    assert_says(&message(line(user, r#","prompt":"Q:""#)), &["field `messages`", "`prompt` too"]);
+    assert_says(&message(line(user, r#","meta":1"#)), &["field `meta`"]);
+}
+
+#[test]
 fn no_choices() {
     assert_says(&refused(r#","choices":[]"#), &["line 2", "field `choices`", "empty"]);
 }

@@ -91,6 +91,29 @@ impl GraderSpec {
         Ok(AnyGrader(self.judge(answer, choices)?))
     }
 
+    /// The kind, as task files write it in `type`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Number(_) => "number",
+            Self::Choice(_) => "choice",
+            Self::Set(_) => "set",
+            Self::Regex(_) => "regex",
+            Self::Expr(_) => "expr",
+            Self::Json(_) => "json",
+            Self::Call(_) => "call",
+            Self::State(_) => "state",
+            Self::Format(_) => "format",
+            Self::Length(_) => "length",
+            Self::Within(_) => "within",
+            Self::All(_) => "all",
+            Self::Any(_) => "any",
+            Self::Weighted(_) => "weighted",
+            Self::Gate(_) => "gate",
+        }
+    }
+
     /// How many graders it combines, itself included.
     fn count(&self) -> usize {
         1 + match self {
@@ -243,12 +266,27 @@ mod tests {
     #[test]
     fn specs_survive_a_round_trip() {
         for text in [
+            r#"{"type":"set","separator":";","partial":true}"#,
+            r#"{"type":"regex","pattern":"a(b)","group":"1","search":true}"#,
+            r#"{"type":"expr","numbers":[1,2],"target":3,"ops":"+"}"#,
+            r#"{"type":"json","schema":{"type":"object"},"extra":"ignore","which":"first"}"#,
+            r#"{"type":"call","syntax":"python","accept":{"a":[1,"x"]},"optional":["a"]}"#,
+            r#"{"type":"state","want":[{"path":"/a","is":null}],"start":{"a":1},"allow":["/b"]}"#,
+            r#"{"type":"format","sections":[{"open":"<a>","close":"</a>","max":3}]}"#,
+            r#"{"type":"length","unit":"lines","min":2}"#,
+            r#"{"type":"within","part":{"between":["a","b"]},"grade":{"type":"exact"}}"#,
+            r#"{"type":"all","of":[{"type":"exact"}]}"#,
+            r#"{"type":"any","of":[{"type":"exact"}]}"#,
+            r#"{"type":"weighted","of":[{"weight":0.5,"grade":{"type":"exact"}}]}"#,
+            r#"{"type":"gate","when":{"type":"exact"},"then":{"type":"number"}}"#,
             r#"{"type":"exact","fold":"case_space"}"#,
             r#"{"type":"number","which":"last","thousands":true,"percent":true,"abs":0.5}"#,
             r#"{"type":"choice","of":["a","b"],"also":["b"],"fold":"space"}"#,
         ] {
             let spec = parse(text).unwrap();
-            assert_eq!(parse(&serde_json::to_string(&spec).unwrap()).unwrap(), spec);
+            let written = serde_json::to_string(&spec).unwrap();
+            assert_eq!(parse(&written).unwrap(), spec);
+            assert!(written.starts_with(&format!("{{\"type\":\"{}\"", spec.kind())));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Another grader finds a part of the output right.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::spec::Judge;
@@ -34,7 +36,7 @@ pub enum Part {
     Between(String, String),
     /// What is in the braces of `\boxed{...}`.
     Boxed,
-    /// The last line that is not blank.
+    /// The last line that is not blank, without white space at its end.
     LastLine,
 }
 
@@ -74,20 +76,30 @@ impl Within {
 }
 
 impl Part {
-    /// The part of a text that counts.
-    fn of<'a>(&self, text: &'a str, which: Which) -> Result<&'a str, Label> {
+    /// Where in a text the part that counts is.
+    pub(crate) fn range(&self, text: &str, which: Which) -> Result<Range<usize>, Label> {
         match self {
-            Self::After(mark) => Ok(&text[begin(text, mark, which)?..]),
+            Self::After(mark) => Ok(begin(text, mark, which)?..text.len()),
             Self::Between(open, close) => {
-                let rest = &text[begin(text, open, which)?..];
-                rest.split_once(close.as_str()).map(|(part, _)| part).ok_or(Label::Absent)
+                let from = begin(text, open, which)?;
+                Ok(from..from + text[from..].find(close.as_str()).ok_or(Label::Absent)?)
             }
             Self::Boxed => {
-                let rest = &text[begin(text, r"\boxed{", which)?..];
-                in_braces(rest).ok_or(Label::Absent)
+                let from = begin(text, r"\boxed{", which)?;
+                Ok(from..from + closing_brace(&text[from..]).ok_or(Label::Absent)?)
             }
-            Self::LastLine => text.lines().rfind(|line| !line.trim().is_empty()).ok_or(Label::Absent),
+            Self::LastLine => {
+                let end = text.trim_end().len();
+                if end == 0 {
+                    return Err(Label::Absent);
+                }
+                Ok(text[..end].rfind('\n').map_or(0, |at| at + 1)..end)
+            }
         }
+    }
+
+    fn of<'a>(&self, text: &'a str, which: Which) -> Result<&'a str, Label> {
+        self.range(text, which).map(|range| &text[range])
     }
 }
 
@@ -103,18 +115,17 @@ fn begin(text: &str, mark: &str, which: Which) -> Result<usize, Label> {
     Ok(at + mark.len())
 }
 
-/// What comes before the brace that closes one opened before the text.
-fn in_braces(text: &str) -> Option<&str> {
+/// Where the brace is that closes one opened before the text.
+fn closing_brace(text: &str) -> Option<usize> {
     let mut depth = 1usize;
-    let end = text.bytes().position(|byte| {
+    text.bytes().position(|byte| {
         match byte {
             b'{' => depth += 1,
             b'}' => depth -= 1,
             _ => {}
         }
         depth == 0
-    })?;
-    Some(&text[..end])
+    })
 }
 
 #[cfg(test)]

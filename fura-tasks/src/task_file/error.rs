@@ -66,14 +66,14 @@ fn of_field(field: &str) -> String {
 
 /// A line of a file, which every error names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) file: &'a str,
-    pub(super) line: usize,
+pub(crate) struct Place<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) line: usize,
 }
 
 impl Place<'_> {
     /// An error at a byte (from 1) and in a field (empty for none).
-    pub(super) fn error(self, byte: usize, field: &str, why: &str) -> TaskFileError {
+    pub(crate) fn error(self, byte: usize, field: &str, why: &str) -> TaskFileError {
         TaskFileError::Line {
             file: self.file.to_owned(),
             line: self.line,
@@ -107,7 +107,7 @@ impl Place<'_> {
 
 /// The beginning of a text, fit for a one-line message: no control characters, and never a
 /// whole megabyte.
-pub(super) fn shown(text: &str, longest: usize) -> String {
+pub(crate) fn shown(text: &str, longest: usize) -> String {
     let begin = text.chars().take(longest);
     let mut out: String =
         begin.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();

@@ -5,7 +5,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::error::{Place, TaskFileError, shown};
 use crate::grader::GraderSpec;
-use crate::task::{Split, Task};
+use crate::task::{Message, Role, Split, Task};
 
 /// The only version of the format.
 const VERSION: u32 = 1;
@@ -57,7 +57,10 @@ impl Defaults {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTask {
     id: String,
+    #[serde(default)]
     prompt: String,
+    #[serde(default)]
+    messages: Vec<Message>,
     answer: String,
     grade: Option<GraderSpec>,
     choices: Option<Vec<String>>,
@@ -69,6 +72,8 @@ pub(super) struct RawTask {
     #[serde(default)]
     bad: Vec<String>,
     tags: Option<Vec<String>>,
+    #[serde(default)]
+    meta: serde_json::Map<String, serde_json::Value>,
 }
 
 impl RawTask {
@@ -89,6 +94,7 @@ impl RawTask {
         Ok(Task {
             id: self.id,
             prompt: self.prompt,
+            messages: self.messages,
             answer: self.answer,
             grade,
             choices: choices.unwrap_or_default(),
@@ -98,6 +104,7 @@ impl RawTask {
             good: self.good,
             bad: self.bad,
             tags: self.tags.or_else(|| defaults.tags.clone()).unwrap_or_default(),
+            meta: self.meta,
         })
     }
 }
@@ -106,23 +113,23 @@ impl RawTask {
 pub(super) fn size(task: &Task) -> usize {
     // A text's own fields and its allocation, besides its bytes.
     const TEXT: usize = 48;
-    // Of what a grader may hold, a list of one-digit numbers takes the most memory for its text.
+    // Of free JSON, a list of one-digit numbers takes the most memory for its text.
     const FOR_A_BYTE: usize = 16;
     let lists = [&task.choices, &task.stop, &task.good, &task.bad, &task.tags].map(Vec::as_slice);
-    let texts = lists.into_iter().flatten().chain([&task.id, &task.prompt, &task.answer]);
+    let turns = task.messages.iter().map(|message| &message.content);
+    let texts = lists.into_iter().flatten().chain(turns).chain([&task.id, &task.prompt, &task.answer]);
     let texts: usize = texts.map(|text| text.len() + TEXT).sum();
-    // A grader came from JSON, so that it can be written as JSON.
-    let grade = serde_json::to_string(&task.grade).map_or(0, |text| text.len() * FOR_A_BYTE);
-    texts + grade + size_of::<Task>()
+    // They came from JSON, so that they can be written as JSON.
+    let json = serde_json::to_string(&(&task.grade, &task.meta)).map_or(0, |text| text.len() * FOR_A_BYTE);
+    texts + json + size_of::<Task>()
 }
 
 /// Checks a task's values, and its grader by the task's own examples.
 pub(super) fn check(task: &Task, place: Place<'_>) -> Result<(), TaskFileError> {
-    for (field, text) in [("id", &task.id), ("prompt", &task.prompt)] {
-        if text.trim().is_empty() {
-            return Err(place.error(1, field, "empty; write its text"));
-        }
+    if task.id.trim().is_empty() {
+        return Err(place.error(1, "id", "empty; write its text"));
     }
+    check_prompt(task, place)?;
     if !(1..=MOST_TOKENS).contains(&task.max_tokens) {
         let why = format!("{}, expected 1 to {MOST_TOKENS}", task.max_tokens);
         return Err(place.error(1, "max_tokens", &why));
@@ -148,6 +155,33 @@ pub(super) fn check(task: &Task, place: Place<'_>) -> Result<(), TaskFileError> 
     Ok(())
 }
 
+/// A prompt or a conversation that the model's turn comes after.
+fn check_prompt(task: &Task, place: Place<'_>) -> Result<(), TaskFileError> {
+    let Some(last) = task.messages.last() else {
+        return match task.prompt.trim() {
+            "" => Err(place.error(1, "prompt", "empty or missing; write its text, or `messages`")),
+            _ => Ok(()),
+        };
+    };
+    if !task.prompt.is_empty() {
+        return Err(place.error(1, "messages", "there is a `prompt` too; remove one of them"));
+    }
+    if task.messages.iter().any(|message| message.content.trim().is_empty()) {
+        return Err(place.error(1, "messages", "a `content` is empty; write its text or remove the turn"));
+    }
+    if task.messages.iter().skip(1).any(|message| message.role == Role::System) {
+        return Err(place.error(1, "messages", "a `system` turn after the first; move it to the beginning"));
+    }
+    if last.role != Role::User {
+        return Err(place.error(
+            1,
+            "messages",
+            "the last turn is not the `user`'s, so the model is not to answer",
+        ));
+    }
+    Ok(())
+}
+
 fn check_choices(task: &Task, place: Place<'_>) -> Result<(), TaskFileError> {
     let mut sorted: Vec<&String> = task.choices.iter().collect();
     sorted.sort_unstable();
@@ -165,7 +199,8 @@ fn check_choices(task: &Task, place: Place<'_>) -> Result<(), TaskFileError> {
     Ok(())
 }
 
-fn parse<T: DeserializeOwned>(line: &str, place: Place<'_>) -> Result<T, TaskFileError> {
+/// A line as a value, or an error that names the key and the byte.
+pub(crate) fn parse<T: DeserializeOwned>(line: &str, place: Place<'_>) -> Result<T, TaskFileError> {
     serde_json::from_str(line).map_err(|error| {
         let text = error.to_string();
         // The library's own position counts within the line only; ours names the file's line.
