@@ -7,7 +7,7 @@ use fura_simd::Isa;
 /// Quantized rows, in buffers that are reused from call to call.
 ///
 /// For each group: `scale = amax / 127`, `code = round(x * (127 / amax))` ties to even, in -127..=127. A group
-/// of zeros has scale 0. A group with an infinity or NaN has codes 0 and scale NaN, so that the rows it feeds
+/// of zeros, or with `amax` below `2^-119`, has scale 0 and codes 0. A group with an infinity or NaN has codes 0 and scale NaN, so that the rows it feeds
 /// come out NaN on every tier instead of plausible.
 ///
 /// ```
@@ -28,8 +28,7 @@ pub struct Activations {
 /// Rows that are stored together.
 ///
 /// Group `g` of twelve consecutive rows lies in one [`RowBlock`], so a kernel that works on up to twelve rows reads
-/// one stream. Twelve is what the registers of AVX-512 hold: 12 integer and 12 f32 accumulators, a weight register
-/// and temporaries make 32.
+/// one stream. Twelve is three times the four rows or twice the six that kernels take at once.
 pub const ROW_BLOCK: usize = 12;
 
 /// Two rows, eight channels of the one beside eight channels of the other: what `smmla` multiplies. Four channels
@@ -48,13 +47,6 @@ pub struct RowBlock {
 }
 
 impl RowBlock {
-    /// Channels `4 j .. 4 j + 4` of a row.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub(crate) fn four(&self, row: usize, j: usize) -> &[i8; 4] {
-        &self.codes[row / 2][j / 2][row % 2].as_chunks().0[j % 2]
-    }
-
     #[inline(always)]
     fn set(&mut self, row: usize, group: &ActivationGroup) {
         let (octets, _) = group.codes.as_chunks::<8>();
@@ -164,16 +156,18 @@ impl<'a> ActivationRows<'a> {
 }
 
 /// `(127 / amax, amax / 127)` of a group whose largest magnitude has the bits `top`; `None` if it is infinite or
-/// NaN, which compare above every number. Zeros count as such, and so does a group so small (all subnormal) that
-/// `127 / amax` overflows.
+/// NaN, which compare above every number. Below [`LEAST`] a group counts as zeros.
 #[inline(always)]
 pub(crate) fn scales(top: u32) -> Option<(f32, f32)> {
     if top >= f32::INFINITY.to_bits() {
         return None;
     }
     let amax = f32::from_bits(top);
-    Some(if amax >= f32::MIN_POSITIVE { (127.0 / amax, amax / 127.0) } else { (0.0, 0.0) })
+    Some(if amax >= LEAST { (127.0 / amax, amax / 127.0) } else { (0.0, 0.0) })
 }
+
+/// `2^-119`: from here on `127 / amax` is finite and `amax / 127` not subnormal.
+const LEAST: f32 = f32::from_bits((127 - 119) << 23);
 
 /// `1.5 * 2^23`: after adding it the low bits of an f32 are the rounded integer (ties to even).
 pub(crate) const ROUND: f32 = 12_582_912.0;

@@ -13,7 +13,7 @@ pub struct SourceMatrix<'a> {
 }
 
 /// Why bytes are not a quantized matrix.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantError {
     /// `d_in` does not divide into groups, or a dimension is zero.
@@ -48,6 +48,32 @@ pub enum QuantError {
         /// Group within the row.
         group: usize,
     },
+    /// A value to be quantized is NaN, infinite or too large for an f16 scale.
+    #[error(
+        "row {row}, channel {channel}: {value} cannot be quantized, values must be finite and at most {limit} in magnitude"
+    )]
+    Value {
+        /// Row.
+        row: usize,
+        /// Channel within the row.
+        channel: usize,
+        /// The value.
+        value: f32,
+        /// The largest magnitude of the format.
+        limit: f32,
+    },
+}
+
+impl QuantError {
+    /// The same with the row counted from the first of the matrix instead of the first of tile `tile`.
+    pub(crate) fn in_tile(self, tile: usize) -> Self {
+        match self {
+            QuantError::Value { row, channel, value, limit } => {
+                QuantError::Value { row: tile * TILE + row, channel, value, limit }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Whether rows divide into groups and `found` bytes are what the shape takes.

@@ -1,19 +1,22 @@
-//! AVX2: one register holds 8 output rows x 4 channels, so a tile is done in two halves.
+//! AVX2: one register holds 8 output rows x 4 channels, so a tile has two halves, multiplied together. With more than
+//! four rows, codes are unpacked ahead ([`super::panel`]).
 //!
 //! 4-bit codes stay unsigned: `vpmaddubsw` adds pairs of products in 16 bits, and the sum over a whole group
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
-use super::{Q4, Q4_MIN, Q8, Target, by_format, each_row, for_each_tile, packed_bytes, weighted};
-use crate::activations::{
-    ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales,
-};
+use super::panel::{Lanes, for_each_piece, group_bytes, prefetch_ahead};
+use super::{Q4, Q4_MIN, Q8, by_format, for_each_tile, unrolled, weighted};
+use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
+use crate::format::TILE;
 use crate::matrix::PackedMatrix;
 use safe_unaligned_simd::x86_64::{
     _mm_loadu_si32, _mm_loadu_si128, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_storeu_ps,
     _mm256_storeu_si256,
 };
+use std::arch::asm;
 use std::arch::x86_64::*;
+use std::hint::black_box;
 use std::ops::Range;
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -27,6 +30,12 @@ pub(super) fn multiply(
     by_format!(w.format(), run(w, x, tiles, out, stride))
 }
 
+/// Rows of a pass. With the two halves of a tile they make 12 running sums; two weight registers, one of activations
+/// and one of products fill the 16. A broadcast feeds two multiplications and a weight register six.
+const ROWS: usize = 6;
+/// Tiles unpacked together: results are stored a few cache lines at a time.
+const TILES: usize = 3;
+
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn run<const F: u8, const K: usize>(
@@ -36,115 +45,230 @@ fn run<const F: u8, const K: usize>(
     out: &mut [f32],
     stride: usize,
 ) {
-    for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
-        for half in 0..2 {
-            for k in 0..x.rows().div_ceil(ROW_BLOCK) {
-                let (groups, rows) = x.block(k);
-                let first = k * ROW_BLOCK;
-                match rows {
-                    1 => block::<F, K, 1>(tile, half, groups, first, rows, &mut target),
-                    2 => block::<F, K, 2>(tile, half, groups, first, rows, &mut target),
-                    3..=4 => block::<F, K, 4>(tile, half, groups, first, rows, &mut target),
-                    5..=8 => block::<F, K, 8>(tile, half, groups, first, rows, &mut target),
-                    _ => block::<F, K, ROW_BLOCK>(tile, half, groups, first, rows, &mut target),
-                }
+    if x.rows() <= 4 {
+        let (groups, rows) = x.block(0);
+        for_each_tile(w, x, tiles, out, stride, |tile, _, mut target| {
+            let mut sums = [[[0.0; TILE]]; ROWS];
+            match rows {
+                1 => pass::<F, K, 1, 1, true>(tile, 0, groups, 0, &mut sums),
+                2 => pass::<F, K, 2, 1, true>(tile, 0, groups, 0, &mut sums),
+                _ => pass::<F, K, 4, 1, true>(tile, 0, groups, 0, &mut sums),
+            }
+            for (row, [sums]) in sums[..rows].iter().enumerate() {
+                target.store(row, 0, *sums);
+            }
+        });
+        return;
+    }
+    let whole = tiles.start + tiles.len() / TILES * TILES;
+    if whole > tiles.start {
+        many::<F, K, TILES>(w, x, tiles.start..whole, out, stride);
+    }
+    if whole < tiles.end {
+        let rest = &mut out[(whole - tiles.start) * TILE..];
+        many::<F, K, 1>(w, x, whole..tiles.end, rest, stride);
+    }
+}
+
+/// More rows than are multiplied without unpacking.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn many<const F: u8, const K: usize, const T: usize>(
+    w: &PackedMatrix<'_>,
+    x: ActivationRows<'_>,
+    tiles: Range<usize>,
+    out: &mut [f32],
+    stride: usize,
+) {
+    let halves = |bytes: &[u8; 32]| {
+        let mut lanes = [0.0; TILE];
+        for (lanes, bytes) in lanes.as_chunks_mut::<8>().0.iter_mut().zip(bytes.as_chunks::<16>().0) {
+            _mm256_storeu_ps(lanes, _mm256_cvtph_ps(_mm_loadu_si128(bytes)));
+        }
+        lanes
+    };
+    for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, rows, sums| {
+        let (sums, _) = sums.as_chunks_mut::<ROWS>();
+        for t in 0..T {
+            for (k, sums) in sums.iter_mut().enumerate().take(rows.div_ceil(ROWS)) {
+                pass::<F, K, ROWS, T, false>(tiles, t, x, k, sums);
             }
         }
     });
 }
 
-/// The first `rows` rows of a block, computed as `R`, against half a tile.
-#[inline]
+/// Adds to `sums` the products of tile `tile` of `T` (or of pieces of them, unpacked), group by group side by side, with the
+/// first `R` rows of the six that begin at row `6 half` of a row block.
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn block<const F: u8, const K: usize, const R: usize>(
-    tile: &[u8],
-    half: usize,
+fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKED: bool>(
+    tiles: &[u8],
+    tile: usize,
     groups: &[RowBlock],
-    first: usize,
-    rows: usize,
-    target: &mut Target<'_>,
+    half: usize,
+    sums: &mut [[Lanes; T]; ROWS],
 ) {
-    let mut acc = [_mm256_setzero_ps(); R];
-    let (codes, n) = packed_bytes(F, K);
-    for (b, x) in tile.chunks_exact(n).zip(groups.chunks_exact(K)) {
-        let (codes, rest) = b.split_at(codes);
-        let (halves, _) = rest.as_chunks::<16>();
-        let d = _mm256_cvtph_ps(_mm_loadu_si128(&halves[half]));
-        if K == 1 {
-            let dot = dots::<F, R>(codes, half, &x[0]);
-            each_row!(r < R, {
-                let scale = _mm256_mul_ps(d, _mm256_set1_ps(x[0].scale[r]));
-                acc[r] = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(dot[r]), acc[r]);
-            });
-        } else {
-            let mut t = [_mm256_setzero_ps(); R];
-            for (codes, x) in codes.chunks_exact(codes.len() / K).zip(x) {
-                let dot = dots::<F, R>(codes, half, x);
-                each_row!(r < R, {
-                    t[r] = _mm256_fmadd_ps(_mm256_set1_ps(x.scale[r]), _mm256_cvtepi32_ps(dot[r]), t[r]);
+    let (codes, n) = group_bytes(F, K, PACKED);
+    let ones = _mm256_set1_epi16(1);
+    let mut group = Group([[0.0; TILE]; R]);
+    for (b, x) in tiles.chunks_exact(T * n).zip(groups.chunks_exact(K)) {
+        if PACKED {
+            prefetch_ahead(b);
+        }
+        let (codes, floats) = b[tile * n..][..n].split_at(codes);
+        let d = floats_at::<PACKED>(floats, 0);
+        for (k, (codes, x)) in codes.chunks_exact(codes.len() / K).zip(x).enumerate() {
+            // The 12 dot products fill the registers, so the f32 sums stay in memory, of which the compiler has to be
+            // told: moved to registers they would be spilled, to a stack that is not aligned.
+            let (sums, group) = (black_box(&mut *sums), black_box(&mut group));
+            let x = Rows::new(x, half);
+            // For 4-bit codes 16-bit sums, for 8-bit codes 32-bit sums.
+            let mut dot = [[_mm256_setzero_si256(); 2]; R];
+            unrolled!(j < 8 of 8, {
+                let w = weights::<F, PACKED>(codes, j);
+                unrolled!(r < R of 6, {
+                    let x = four(&x.codes[r / 2], r % 2, j);
+                    unrolled!(t < 2 of 2, {
+                        if F == Q8 {
+                            let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w[t]), _mm256_sign_epi8(x, w[t]));
+                            dot[r][t] = _mm256_add_epi32(dot[r][t], _mm256_madd_epi16(pairs, ones));
+                        } else {
+                            dot[r][t] = in_order(_mm256_add_epi16(dot[r][t], _mm256_maddubs_epi16(w[t], x)));
+                        }
+                    });
                 });
-            }
-            each_row!(r < R, { acc[r] = _mm256_fmadd_ps(d, t[r], acc[r]) });
+            });
+            unrolled!(r < R of 6, {
+                let scale = _mm256_set1_ps(x.scale[r]);
+                unrolled!(t < 2 of 2, {
+                    let mut dot = dot[r][t];
+                    if F != Q8 {
+                        dot = _mm256_madd_epi16(dot, ones);
+                    }
+                    if F == Q4 {
+                        // Undoes the offset of the codes.
+                        dot = _mm256_add_epi32(dot, _mm256_set1_epi32(x.offset[r]));
+                    }
+                    let dot = _mm256_cvtepi32_ps(dot);
+                    if K == 1 {
+                        add(&mut sums[r][tile], t, _mm256_mul_ps(d[t], scale), dot);
+                    } else if k == 0 {
+                        let (halves, _) = group.0[r].as_chunks_mut::<8>();
+                        _mm256_storeu_ps(&mut halves[t], _mm256_mul_ps(scale, dot));
+                    } else {
+                        add(&mut group.0[r], t, scale, dot);
+                    }
+                });
+            });
+        }
+        if K > 1 {
+            unrolled!(r < R of 6, {
+                unrolled!(t < 2 of 2, {
+                    let (halves, _) = group.0[r].as_chunks::<8>();
+                    add(&mut sums[r][tile], t, d[t], _mm256_loadu_ps(&halves[t]));
+                });
+            });
         }
         if F == Q4_MIN {
-            let m = _mm256_cvtph_ps(_mm_loadu_si128(&halves[2 + half]));
-            let weighted = weighted(x);
-            each_row!(r < R, { acc[r] = _mm256_fmadd_ps(m, _mm256_set1_ps(weighted[r]), acc[r]) });
-        }
-    }
-    for (r, acc) in acc[..rows].iter().enumerate() {
-        let mut lanes = [0.0f32; 8];
-        _mm256_storeu_ps(&mut lanes, *acc);
-        target.store(first + r, 8 * half, lanes);
-    }
-}
-
-/// The dot products of 32 channels of 8 outputs with those of `R` rows.
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn dots<const F: u8, const R: usize>(codes: &[u8], half: usize, x: &RowBlock) -> [__m256i; R] {
-    let ones = _mm256_set1_epi16(1);
-    let mask = _mm256_set1_epi8(15);
-    let (parts, _) = codes.as_chunks::<32>();
-    let mut dot = [_mm256_setzero_si256(); R];
-    if F == Q8 {
-        for j in 0..8 {
-            let w = _mm256_loadu_si256(&parts[2 * j + half]);
-            let magnitude = _mm256_abs_epi8(w);
-            each_row!(r < R, {
-                let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(four(x, r, j), w));
-                dot[r] = _mm256_add_epi32(dot[r], _mm256_madd_epi16(pairs, ones));
+            let m = floats_at::<PACKED>(floats, 1);
+            let weighted = weighted::<K>(x);
+            let weighted = &weighted.as_chunks::<ROWS>().0[half];
+            unrolled!(r < R of 6, {
+                let weighted = _mm256_set1_ps(weighted[r]);
+                unrolled!(t < 2 of 2, { add(&mut sums[r][tile], t, m[t], weighted) });
             });
         }
-        return dot;
     }
-    let mut pairs = [_mm256_setzero_si256(); R];
-    for j in 0..4 {
-        let both = _mm256_loadu_si256(&parts[2 * j + half]);
-        let low = _mm256_and_si256(both, mask);
-        each_row!(r < R, {
-            pairs[r] = _mm256_add_epi16(pairs[r], _mm256_maddubs_epi16(low, four(x, r, j)));
-        });
-        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(both), mask);
-        each_row!(r < R, {
-            pairs[r] = _mm256_add_epi16(pairs[r], _mm256_maddubs_epi16(high, four(x, r, j + 4)));
-        });
-    }
-    each_row!(r < R, {
-        dot[r] = _mm256_madd_epi16(pairs[r], ones);
-        if F == Q4 {
-            dot[r] = _mm256_add_epi32(dot[r], _mm256_set1_epi32(x.offset[r]));
-        }
-    });
-    dot
 }
 
-/// Codes `4 j .. 4 j + 4` of a row in every 32-bit lane, through a vector load: a broadcast from memory needs no
-/// shuffle.
+/// Its argument, in the order of the program. Left alone, the compiler turns the sums of a group into trees or goes row
+/// by row, which takes more registers than there are; it neither sees through this nor moves it.
+#[inline]
+#[allow(unsafe_code)]
+#[target_feature(enable = "avx2")]
+fn in_order(sum: __m256i) -> __m256i {
+    let mut sum = sum;
+    // SAFETY: there is no instruction.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) sum, options(nomem, nostack, preserves_flags)) };
+    sum
+}
+
+/// Sums of a weight group.
+#[repr(align(32))]
+struct Group<const R: usize>([Lanes; R]);
+
+/// `sums = fma(a, b, sums)` for half `t` of the lanes.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add(sums: &mut Lanes, t: usize, a: __m256, b: __m256) {
+    let (halves, _) = sums.as_chunks_mut::<8>();
+    let sum = _mm256_fmadd_ps(a, b, _mm256_loadu_ps(&halves[t]));
+    _mm256_storeu_ps(&mut halves[t], sum);
+}
+
+/// Six rows of a row block.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    codes: &'a [RowPair; 3],
+    scale: &'a [f32; ROWS],
+    offset: &'a [i32; ROWS],
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn new(x: &'a RowBlock, half: usize) -> Self {
+        Self {
+            codes: &x.codes.as_chunks().0[half],
+            scale: &x.scale.as_chunks().0[half],
+            offset: &x.offset.as_chunks().0[half],
+        }
+    }
+}
+
+/// Channels `4 j .. 4 j + 4` of the outputs of a tile, eight and eight.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn weights<const F: u8, const PACKED: bool>(codes: &[u8], j: usize) -> [__m256i; 2] {
+    let (codes, _) = codes.as_chunks::<64>();
+    let mask = _mm256_set1_epi8(15);
+    let packed = F != Q8 && PACKED;
+    let (halves, _) = codes[if packed { j % 4 } else { j }].as_chunks::<32>();
+    let w = [_mm256_loadu_si256(&halves[0]), _mm256_loadu_si256(&halves[1])];
+    match packed {
+        false => w,
+        true if j < 4 => [_mm256_and_si256(w[0], mask), _mm256_and_si256(w[1], mask)],
+        true => [
+            _mm256_and_si256(_mm256_srli_epi16::<4>(w[0]), mask),
+            _mm256_and_si256(_mm256_srli_epi16::<4>(w[1]), mask),
+        ],
+    }
+}
+
+/// The scales (`k` = 0) or minima (`k` = 1) of a group.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn floats_at<const PACKED: bool>(floats: &[u8], k: usize) -> [__m256; 2] {
+    if PACKED {
+        let (halves, _) = floats.as_chunks::<16>();
+        [
+            _mm256_cvtph_ps(_mm_loadu_si128(&halves[2 * k])),
+            _mm256_cvtph_ps(_mm_loadu_si128(&halves[2 * k + 1])),
+        ]
+    } else {
+        let (lanes, _) = floats.as_chunks::<32>();
+        [
+            _mm256_castsi256_ps(_mm256_loadu_si256(&lanes[2 * k])),
+            _mm256_castsi256_ps(_mm256_loadu_si256(&lanes[2 * k + 1])),
+        ]
+    }
+}
+
+/// Codes `4 j .. 4 j + 4` of a row of a pair in every 32-bit lane, through a vector load: a broadcast from memory needs
+/// no shuffle.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn four(x: &RowBlock, row: usize, j: usize) -> __m256i {
-    _mm256_broadcastd_epi32(_mm_loadu_si32(x.four(row, j)))
+fn four(pair: &RowPair, row: usize, j: usize) -> __m256i {
+    _mm256_broadcastd_epi32(_mm_loadu_si32(&pair[j / 2][row].as_chunks().0[j % 2]))
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]

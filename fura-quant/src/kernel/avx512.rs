@@ -1,20 +1,22 @@
 //! AVX-512 VNNI: one register holds 16 output rows x 4 channels, so a group of 32 is eight `vpdpbusd`
 //! (unsigned weights x signed activations, summed into 32-bit lanes) against broadcast activations.
 //!
-//! `vpdpbusd` takes 5 cycles and two start each cycle, so ten independent sums keep both ports busy: the loop runs
-//! over the rows of a block inside, over the weight registers outside, and each weight register is unpacked once
-//! for all rows.
+//! `vpdpbusd` takes 5 cycles and two start each cycle, so ten independent sums keep both ports busy: a pass takes four
+//! rows and three tiles. With more rows than that, codes are unpacked ahead ([`super::panel`]). What then bounds the
+//! speed is the two ports: for each 8 `vpdpbusd` a conversion, a multiplication and one or two fused ones, so 8 of 11
+//! (groups of 32), of 12 (with minima), of 10.5 and 10.25 (64 and 128).
 
-use super::{Q4, Q4_MIN, Q8, Target, by_format, each_row, for_each_tile, packed_bytes, weighted};
-use crate::activations::{
-    ActivationGroup, ActivationRows, ROUND, ROW_BLOCK, RowBlock, for_each_group, scales,
-};
+use super::panel::{Lanes, for_each_piece, group_bytes, prefetch_ahead};
+use super::{Q4, Q4_MIN, Q8, by_format, for_each_tile, unrolled, weighted};
+use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
+use crate::format::TILE;
 use crate::matrix::PackedMatrix;
 use safe_unaligned_simd::x86_64::{
     _mm_loadu_si32, _mm_storeu_si128, _mm256_loadu_si256, _mm512_loadu_ps, _mm512_loadu_si512,
     _mm512_storeu_ps,
 };
 use std::arch::x86_64::*;
+use std::hint::black_box;
 use std::ops::Range;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
@@ -28,6 +30,12 @@ pub(super) fn multiply(
     by_format!(w.format(), run(w, x, tiles, out, stride))
 }
 
+/// Rows and tiles of a pass. With the 12 integer and 12 f32 sums, 3 weight registers and 2 of activations they make 29
+/// registers. A broadcast feeds three multiplications and a weight register four: 512-bit loads start less than twice a
+/// cycle, so one load for each multiplication would halve the speed.
+const ROWS: usize = 4;
+const TILES: usize = 3;
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
 fn run<const F: u8, const K: usize>(
@@ -37,104 +45,193 @@ fn run<const F: u8, const K: usize>(
     out: &mut [f32],
     stride: usize,
 ) {
-    for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
-        for k in 0..x.rows().div_ceil(ROW_BLOCK) {
-            let (groups, rows) = x.block(k);
-            let first = k * ROW_BLOCK;
+    if x.rows() <= ROWS {
+        let (groups, rows) = x.block(0);
+        for_each_tile(w, x, tiles, out, stride, |tile, _, mut target| {
+            let mut sums = [[[0.0; TILE]]; ROWS];
             match rows {
-                1 => block::<F, K, 1>(tile, groups, first, rows, &mut target),
-                2 => block::<F, K, 2>(tile, groups, first, rows, &mut target),
-                3..=4 => block::<F, K, 4>(tile, groups, first, rows, &mut target),
-                5..=8 => block::<F, K, 8>(tile, groups, first, rows, &mut target),
-                _ => block::<F, K, ROW_BLOCK>(tile, groups, first, rows, &mut target),
+                1 => pass::<F, K, 1, 1, true>(tile, groups, 0, &mut sums),
+                2 => pass::<F, K, 2, 1, true>(tile, groups, 0, &mut sums),
+                _ => pass::<F, K, ROWS, 1, true>(tile, groups, 0, &mut sums),
             }
+            for (row, [sums]) in sums[..rows].iter().enumerate() {
+                target.store(row, 0, *sums);
+            }
+        });
+        return;
+    }
+    let whole = tiles.start + tiles.len() / TILES * TILES;
+    if whole > tiles.start {
+        many::<F, K, TILES>(w, x, tiles.start..whole, out, stride);
+    }
+    if whole < tiles.end {
+        let rest = &mut out[(whole - tiles.start) * TILE..];
+        many::<F, K, 1>(w, x, whole..tiles.end, rest, stride);
+    }
+}
+
+/// More rows than a pass takes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+fn many<const F: u8, const K: usize, const T: usize>(
+    w: &PackedMatrix<'_>,
+    x: ActivationRows<'_>,
+    tiles: Range<usize>,
+    out: &mut [f32],
+    stride: usize,
+) {
+    let halves = |bytes: &[u8; 32]| {
+        let mut lanes = [0.0; TILE];
+        _mm512_storeu_ps(&mut lanes, _mm512_cvtph_ps(_mm256_loadu_si256(bytes)));
+        lanes
+    };
+    for_each_piece::<F, K, T, 0x80>(w, x, tiles, out, stride, halves, |tiles, x, rows, sums| {
+        let (sums, _) = sums.as_chunks_mut::<ROWS>();
+        for (k, sums) in sums.iter_mut().enumerate().take(rows.div_ceil(ROWS)) {
+            pass::<F, K, ROWS, T, false>(tiles, x, k, sums);
         }
     });
 }
 
-/// The first `rows` rows of a block, computed as `R`.
-#[inline]
+/// Adds to `sums` the products of `T` tiles (or pieces of them, unpacked), group by group side by side, with the first
+/// `R` rows of the four that begin at row `4 quad` of a row block.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-fn block<const F: u8, const K: usize, const R: usize>(
-    tile: &[u8],
+fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKED: bool>(
+    tiles: &[u8],
     groups: &[RowBlock],
-    first: usize,
-    rows: usize,
-    target: &mut Target<'_>,
+    quad: usize,
+    sums: &mut [[Lanes; T]; ROWS],
 ) {
-    let mut acc = [_mm512_setzero_ps(); R];
-    let (codes, n) = packed_bytes(F, K);
-    for (b, x) in tile.chunks_exact(n).zip(groups.chunks_exact(K)) {
-        let (codes, rest) = b.split_at(codes);
-        let (halves, _) = rest.as_chunks::<32>();
-        let d = _mm512_cvtph_ps(_mm256_loadu_si256(&halves[0]));
-        if K == 1 {
-            let dot = dots::<F, R>(codes, &x[0]);
-            each_row!(r < R, {
-                let scale = _mm512_mul_ps(d, _mm512_set1_ps(x[0].scale[r]));
-                acc[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(dot[r]), acc[r]);
+    let (codes, n) = group_bytes(F, K, PACKED);
+    let mut acc = [[_mm512_setzero_ps(); T]; R];
+    if K == 1 {
+        unrolled!(r < R of 4, { unrolled!(t < T of 3, { acc[r][t] = _mm512_loadu_ps(&sums[r][t]) }) });
+    }
+    for (b, x) in tiles.chunks_exact(T * n).zip(groups.chunks_exact(K)) {
+        // Wide groups need the registers for the sums of a group. Those of all groups stay in memory then, of which
+        // the compiler has to be told: moved to registers they would be spilled, to a stack that is not aligned.
+        let sums = if K > 1 { black_box(&mut *sums) } else { &mut *sums };
+        if PACKED {
+            prefetch_ahead(b);
+        }
+        let mut d = [_mm512_setzero_ps(); T];
+        unrolled!(t < T of 3, { d[t] = floats_at::<PACKED>(&b[t * n + codes..], 0) });
+        let mut sum = [[_mm512_setzero_ps(); T]; R];
+        for (k, x) in x.iter().enumerate() {
+            let x = Rows::new(x, quad);
+            let mut dot = [[_mm512_setzero_si512(); T]; R];
+            unrolled!(r < R of 4, {
+                // Undoes the offset of the codes.
+                match F {
+                    Q4 => dot[r] = [_mm512_set1_epi32(x.offset[r]); T],
+                    Q8 => dot[r] = [_mm512_slli_epi32::<4>(_mm512_set1_epi32(x.offset[r])); T],
+                    _ => {}
+                }
             });
-        } else {
-            let mut t = [_mm512_setzero_ps(); R];
-            for (codes, x) in codes.chunks_exact(codes.len() / K).zip(x) {
-                let dot = dots::<F, R>(codes, x);
-                each_row!(r < R, {
-                    t[r] = _mm512_fmadd_ps(_mm512_set1_ps(x.scale[r]), _mm512_cvtepi32_ps(dot[r]), t[r]);
+            for j in 0..8 {
+                let mut w = [_mm512_setzero_si512(); T];
+                unrolled!(t < T of 3, { w[t] = weights::<F, PACKED>(&b[t * n + k * (codes / K)..], j) });
+                unrolled!(r < R of 4, {
+                    let x = four(&x.codes[r / 2], r % 2, j);
+                    unrolled!(t < T of 3, { dot[r][t] = _mm512_dpbusd_epi32(dot[r][t], w[t], x) });
                 });
             }
-            each_row!(r < R, { acc[r] = _mm512_fmadd_ps(d, t[r], acc[r]) });
+            unrolled!(r < R of 4, {
+                let scale = _mm512_set1_ps(x.scale[r]);
+                unrolled!(t < T of 3, {
+                    let dot = _mm512_cvtepi32_ps(dot[r][t]);
+                    if K == 1 {
+                        acc[r][t] = _mm512_fmadd_ps(_mm512_mul_ps(d[t], scale), dot, acc[r][t]);
+                    } else {
+                        sum[r][t] = _mm512_fmadd_ps(scale, dot, sum[r][t]);
+                    }
+                });
+            });
+        }
+        if K > 1 {
+            unrolled!(r < R of 4, {
+                unrolled!(t < T of 3, {
+                    acc[r][t] = _mm512_fmadd_ps(d[t], sum[r][t], _mm512_loadu_ps(&sums[r][t]));
+                });
+            });
         }
         if F == Q4_MIN {
-            let m = _mm512_cvtph_ps(_mm256_loadu_si256(&halves[1]));
-            let weighted = weighted(x);
-            each_row!(r < R, { acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(weighted[r]), acc[r]) });
+            let mut m = [_mm512_setzero_ps(); T];
+            unrolled!(t < T of 3, { m[t] = floats_at::<PACKED>(&b[t * n + codes..], 1) });
+            let weighted = weighted::<K>(x);
+            let weighted = &weighted.as_chunks::<ROWS>().0[quad];
+            unrolled!(r < R of 4, {
+                let weighted = _mm512_set1_ps(weighted[r]);
+                unrolled!(t < T of 3, { acc[r][t] = _mm512_fmadd_ps(m[t], weighted, acc[r][t]) });
+            });
+        }
+        if K > 1 {
+            store(&acc, sums);
         }
     }
-    for (r, acc) in acc[..rows].iter().enumerate() {
-        let mut lanes = [0.0f32; 16];
-        _mm512_storeu_ps(&mut lanes, *acc);
-        target.store(first + r, 0, lanes);
+    if K == 1 {
+        store(&acc, sums);
     }
 }
 
-/// The dot products of 32 channels of 16 outputs with those of `R` rows.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-fn dots<const F: u8, const R: usize>(codes: &[u8], x: &RowBlock) -> [__m512i; R] {
-    let mask = _mm512_set1_epi8(15);
-    // Flipping the top bit adds 128 and makes 8-bit codes unsigned.
-    let flip = _mm512_set1_epi8(-128);
-    let mut dot = [_mm512_setzero_si512(); R];
-    each_row!(r < R, {
-        // Undoes the offset of the codes.
-        match F {
-            Q4 => dot[r] = _mm512_set1_epi32(x.offset[r]),
-            Q8 => dot[r] = _mm512_slli_epi32::<4>(_mm512_set1_epi32(x.offset[r])),
-            _ => {}
-        }
-    });
-    let (codes, _) = codes.as_chunks::<64>();
-    for (j, codes) in codes.iter().enumerate() {
-        let w = _mm512_loadu_si512(codes);
-        if F == Q8 {
-            let w = _mm512_xor_si512(w, flip);
-            each_row!(r < R, { dot[r] = _mm512_dpbusd_epi32(dot[r], w, four(x, r, j)) });
-        } else {
-            let low = _mm512_and_si512(w, mask);
-            each_row!(r < R, { dot[r] = _mm512_dpbusd_epi32(dot[r], low, four(x, r, j)) });
-            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(w), mask);
-            each_row!(r < R, { dot[r] = _mm512_dpbusd_epi32(dot[r], high, four(x, r, j + 4)) });
-        }
-    }
-    dot
-}
-
-/// Codes `4 j .. 4 j + 4` of a row in every 32-bit lane. Through a vector load, so that the broadcast folds into
-/// the multiply instead of using a shuffle.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn four(x: &RowBlock, row: usize, j: usize) -> __m512i {
-    _mm512_broadcastd_epi32(_mm_loadu_si32(x.four(row, j)))
+fn store<const R: usize, const T: usize>(acc: &[[__m512; T]; R], sums: &mut [[Lanes; T]; ROWS]) {
+    unrolled!(r < R of 4, { unrolled!(t < T of 3, { _mm512_storeu_ps(&mut sums[r][t], acc[r][t]) }) });
+}
+
+/// Four rows of a row block.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    codes: &'a [RowPair; 2],
+    scale: &'a [f32; ROWS],
+    offset: &'a [i32; ROWS],
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn new(x: &'a RowBlock, quad: usize) -> Self {
+        Self {
+            codes: &x.codes.as_chunks().0[quad],
+            scale: &x.scale.as_chunks().0[quad],
+            offset: &x.offset.as_chunks().0[quad],
+        }
+    }
+}
+
+/// Channels `4 j .. 4 j + 4` of the outputs of a tile, unsigned.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+fn weights<const F: u8, const PACKED: bool>(codes: &[u8], j: usize) -> __m512i {
+    let (codes, _) = codes.as_chunks::<64>();
+    let mask = _mm512_set1_epi8(15);
+    match F {
+        // Flipping the top bit adds 128.
+        Q8 if PACKED => _mm512_xor_si512(_mm512_loadu_si512(&codes[j]), _mm512_set1_epi8(-128)),
+        _ if !PACKED => _mm512_loadu_si512(&codes[j]),
+        _ if j < 4 => _mm512_and_si512(_mm512_loadu_si512(&codes[j]), mask),
+        _ => _mm512_and_si512(_mm512_srli_epi16::<4>(_mm512_loadu_si512(&codes[j - 4])), mask),
+    }
+}
+
+/// The scales (`k` = 0) or minima (`k` = 1) of a group.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+fn floats_at<const PACKED: bool>(floats: &[u8], k: usize) -> __m512 {
+    if PACKED {
+        _mm512_cvtph_ps(_mm256_loadu_si256(&floats.as_chunks::<32>().0[k]))
+    } else {
+        _mm512_castsi512_ps(_mm512_loadu_si512(&floats.as_chunks::<64>().0[k]))
+    }
+}
+
+/// Codes `4 j .. 4 j + 4` of a row of a pair in every 32-bit lane, through a vector load: a broadcast from memory needs
+/// no shuffle.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn four(pair: &RowPair, row: usize, j: usize) -> __m512i {
+    _mm512_broadcastd_epi32(_mm_loadu_si32(&pair[j / 2][row].as_chunks().0[j % 2]))
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]

@@ -10,6 +10,8 @@ mod neon;
 mod neon_dotprod;
 #[cfg(target_arch = "aarch64")]
 mod neon_i8mm;
+#[cfg(target_arch = "x86_64")]
+mod panel;
 mod scalar;
 
 use crate::activations::{ActivationRows, RowBlock};
@@ -101,9 +103,9 @@ const fn packed_bytes(kind: u8, parts: usize) -> (usize, usize) {
 /// in order.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn weighted(parts: &[RowBlock]) -> [f32; crate::ROW_BLOCK] {
+fn weighted<const K: usize>(parts: &[RowBlock]) -> [f32; crate::ROW_BLOCK] {
     let mut sum = parts[0].weighted;
-    for part in &parts[1..] {
+    for part in &parts[1..K] {
         for (sum, weighted) in sum.iter_mut().zip(&part.weighted) {
             *sum += weighted;
         }
@@ -134,19 +136,19 @@ impl Target<'_> {
     }
 }
 
-/// Runs the body for rows `0 .. R` of a register tile, unrolled: a loop this long stays rolled otherwise, and the
-/// accumulators of a rolled loop live in memory.
-#[cfg(target_arch = "x86_64")]
-macro_rules! each_row {
-    ($r:ident < $R:ident, $body:block) => {
-        each_row!(@ $r $R $body 0 1 2 3 4 5 6 7 8 9 10 11)
-    };
-    (@ $r:ident $R:ident $body:block $($k:literal)*) => {
-        $({ let $r: usize = $k; if $r < $R $body })*
-    };
+/// Runs the body for `0 .. R`, unrolled (a loop this long stays rolled otherwise, and the accumulators of a rolled loop
+/// live in memory). The most that `R` can be is a literal.
+macro_rules! unrolled {
+    ($k:ident < $R:tt of 2, $body:block) => { unrolled!(@ $k $R $body 0 1) };
+    ($k:ident < $R:tt of 3, $body:block) => { unrolled!(@ $k $R $body 0 1 2) };
+    ($k:ident < $R:tt of 4, $body:block) => { unrolled!(@ $k $R $body 0 1 2 3) };
+    ($k:ident < $R:tt of 6, $body:block) => { unrolled!(@ $k $R $body 0 1 2 3 4 5) };
+    ($k:ident < $R:tt of 8, $body:block) => { unrolled!(@ $k $R $body 0 1 2 3 4 5 6 7) };
+    (@ $k:ident $R:tt $body:block $($n:literal)*) => {{
+        $({ let $k: usize = $n; if $k < $R $body })*
+    }};
 }
-#[cfg(target_arch = "x86_64")]
-use each_row;
+use unrolled;
 
 /// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 19 KB at d_in = 576) stay
 /// in a second-level cache while the tiles go by, and a tile (up to 16 x d_in / 2 bytes) stays in the first.

@@ -1,0 +1,174 @@
+//! Many rows: a piece of a weight tile is unpacked once and used for all rows of a panel.
+//!
+//! Unpacking costs as much as multiplying with one or two rows, so with more rows it is done ahead, into a buffer on
+//! the stack that stays in the first-level cache. Rows go by in panels that stay in the second. Sums between pieces
+//! are kept as f32, which changes no bit.
+
+use super::{Q4_MIN, Q8, packed_bytes};
+use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock};
+use crate::format::TILE;
+use crate::matrix::PackedMatrix;
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// One f32 for each output of a tile.
+pub(super) type Lanes = [f32; TILE];
+
+/// Activation groups of a piece: a multiple of every weight group's.
+const PIECE: usize = 8;
+/// Row blocks of a panel at most.
+const BLOCKS: usize = 16;
+/// Bytes of activations that a panel may take in the second-level cache, as far as one row block allows. Where that
+/// cache is smaller they come from the third: every group of a row is used for three tiles, so a few bytes a cycle do.
+const PANEL_BYTES: usize = 1 << 20;
+/// Bytes of an unpacked piece of a tile.
+const PIECE_BYTES: usize = PIECE * (512 + 2 * size_of::<Lanes>());
+
+/// Bytes of a group of 16 rows: its codes, and all of it. An unpacked group has one byte a code, byte `64 j + 4 r + i`
+/// being channel `4 j + i` of row `r` for each 32 channels, then the scales and minima as f32.
+#[inline(always)]
+pub(super) const fn group_bytes(kind: u8, parts: usize, packed: bool) -> (usize, usize) {
+    match kind {
+        _ if packed => packed_bytes(kind, parts),
+        Q4_MIN => (512 * parts, 512 * parts + 2 * size_of::<Lanes>()),
+        _ => (512 * parts, 512 * parts + size_of::<Lanes>()),
+    }
+}
+
+/// Unpacked pieces of `T` tiles, group by group side by side. Aligned, since loads that cross a cache line cost two.
+#[repr(align(64))]
+struct Pieces<const T: usize>([[u8; PIECE_BYTES]; T]);
+
+/// Sums of the row blocks of a panel: rows, tiles, outputs.
+#[repr(align(64))]
+struct Sums<const T: usize>([MaybeUninit<[[Lanes; T]; ROW_BLOCK]>; BLOCKS]);
+
+/// Walks panels of rows, then `T` tiles at a time (their number is a multiple of that), then pieces of the tiles, then
+/// row blocks. `halves` converts 16 f16. `pass(tiles, x, rows, sums)` adds the products of the `rows` rows of a row
+/// block with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP` are flipped in 8-bit codes.
+#[inline(always)]
+#[allow(unsafe_code)]
+pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const FLIP: u8>(
+    w: &PackedMatrix<'_>,
+    x: ActivationRows<'_>,
+    tiles: Range<usize>,
+    out: &mut [f32],
+    stride: usize,
+    halves: impl Fn(&[u8; 32]) -> Lanes,
+    pass: impl Fn(&[u8], &[RowBlock], usize, &mut [[Lanes; T]; ROW_BLOCK]),
+) {
+    let groups = w.d_in() / crate::GROUP;
+    let (packed, unpacked) = (packed_bytes(F, K).1, group_bytes(F, K, false).1);
+    // Panels of even size: a last one of few rows would unpack as much as the others.
+    let blocks = (PANEL_BYTES / (groups * size_of::<RowBlock>())).clamp(1, BLOCKS);
+    let panels = x.rows().div_ceil(blocks * ROW_BLOCK);
+    let panel = x.rows().div_ceil(panels).next_multiple_of(ROW_BLOCK);
+    let mut pieces = Pieces([[0; PIECE_BYTES]; T]);
+    let mut sums = Sums([MaybeUninit::uninit(); BLOCKS]);
+    for first in (0..x.rows()).step_by(panel) {
+        let rows = panel.min(x.rows() - first);
+        let x = x.slice(first, rows);
+        let sums = &mut sums.0[..rows.div_ceil(ROW_BLOCK)];
+        for tile in tiles.clone().step_by(T) {
+            let width = (T * TILE).min(w.d_out() - tile * TILE);
+            for start in (0..groups).step_by(PIECE) {
+                let n = PIECE.min(groups - start);
+                let pieces = &mut pieces.0.as_flattened_mut()[..n / K * T * unpacked];
+                let end = start + n;
+                for t in 0..T {
+                    let from = w.tile(tile + t)[start / K * packed..].chunks_exact(packed);
+                    for (from, to) in from.zip(pieces.chunks_exact_mut(unpacked).skip(t).step_by(T)) {
+                        unpack::<F, K, FLIP>(from, to, &halves);
+                    }
+                }
+                let lines = (PIECE / K * packed).div_ceil(64 * sums.len());
+                for (k, sums) in sums.iter_mut().enumerate() {
+                    let (x, rows) = x.block(k);
+                    let sums = match start {
+                        0 => sums.write([[[0.0; TILE]; T]; ROW_BLOCK]),
+                        // SAFETY: written with the first piece of the tiles.
+                        _ => unsafe { sums.assume_init_mut() },
+                    };
+                    // What comes next is on its way while the rows go by, a part with each row block: the next piece,
+                    // which follows in each tile, and the lines that the sums will be stored to.
+                    for t in tile..tile + T {
+                        let next = w.tile(t).as_ptr().wrapping_add(end / K * packed + k * lines * 64);
+                        prefetch(next, lines);
+                    }
+                    let to = &mut out[(first + k * ROW_BLOCK) * stride + (tile - tiles.start) * TILE..];
+                    if end == groups {
+                        for row in 0..rows {
+                            prefetch(to.as_ptr().wrapping_add(row * stride).cast(), T);
+                        }
+                    }
+                    pass(pieces, &x[start..end], rows, sums);
+                    // Stored as soon as they are there, since stores wait for memory while the next rows are multiplied.
+                    if end == groups {
+                        for (to, sums) in to.chunks_mut(stride).zip(&sums[..rows]) {
+                            store(&mut to[..width], sums);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Stores what fits of a row's sums.
+#[inline(always)]
+fn store(to: &mut [f32], sums: &[Lanes]) {
+    let (whole, rest) = to.as_chunks_mut::<TILE>();
+    // One by one, since a copy of a length that is only known here is a call.
+    for (to, from) in whole.iter_mut().zip(sums) {
+        *to = *from;
+    }
+    if let Some(last) = sums.get(whole.len()) {
+        rest.copy_from_slice(&last[..rest.len()]);
+    }
+}
+
+/// Asks for cache lines that are about to be read or written. They may lie anywhere, even outside the data at hand.
+#[inline(always)]
+#[allow(unsafe_code)]
+fn prefetch(start: *const u8, lines: usize) {
+    for k in 0..lines {
+        // SAFETY: a prefetch is a hint, it never faults wherever it points; every x86-64 processor has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * k).cast()) };
+    }
+}
+
+/// Prefetches what lies 2 KiB ahead of a packed group of a row's product: most often the rest of the tile or the next.
+#[inline(always)]
+pub(super) fn prefetch_ahead(group: &[u8]) {
+    prefetch(group.as_ptr().wrapping_add(2048), group.len().div_ceil(64));
+}
+
+/// Unpacks a group of 16 rows.
+#[inline(always)]
+fn unpack<const F: u8, const K: usize, const FLIP: u8>(
+    from: &[u8],
+    to: &mut [u8],
+    halves: &impl Fn(&[u8; 32]) -> Lanes,
+) {
+    let (from, from_floats) = from.split_at(packed_bytes(F, K).0);
+    let (to, to_floats) = to.split_at_mut(group_bytes(F, K, false).0);
+    if F == Q8 {
+        for (from, to) in from.iter().zip(to) {
+            *to = from ^ FLIP;
+        }
+    } else {
+        for (from, to) in from.as_chunks::<256>().0.iter().zip(to.as_chunks_mut::<512>().0) {
+            let (low, high) = to.split_at_mut(256);
+            for ((both, low), high) in from.iter().zip(low).zip(high) {
+                *low = both & 15;
+                *high = both >> 4;
+            }
+        }
+    }
+    for (from, to) in from_floats.as_chunks::<32>().0.iter().zip(to_floats.as_chunks_mut::<64>().0) {
+        for (to, lane) in to.as_chunks_mut::<4>().0.iter_mut().zip(halves(from)) {
+            *to = lane.to_ne_bytes();
+        }
+    }
+}
