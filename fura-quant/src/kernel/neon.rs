@@ -91,7 +91,7 @@ macro_rules! kernel {
         ) {
             use crate::activations::RowPair;
             use crate::kernel::neon::halves;
-            use crate::kernel::{Q4_MIN, packed_bytes};
+            use crate::kernel::{Q4_MIN, packed_bytes, unrolled};
             use safe_unaligned_simd::aarch64::{vld1_f32, vld1_s32, vst1q_f32};
             use std::arch::aarch64::*;
             let mut acc = [[[vdupq_n_f32(0.0); 2]; P]; Q];
@@ -107,14 +107,14 @@ macro_rules! kernel {
                         x.scale.as_chunks().0[first.1 / 2..].first_chunk().expect("P pairs");
                     let offsets: &[[i32; 2]; P] =
                         x.offset.as_chunks().0[first.1 / 2..].first_chunk().expect("P pairs");
-                    crate::kernel::neon::unrolled!(q < Q in 0 1 2 3, {
+                    unrolled!(q < Q of 4, {
                         let d = halves(&floats[quad + q]);
                         let w = if R == 1 {
                             $single_weights::<F>(codes, quad + q)
                         } else {
                             $weights::<F>(codes, quad + q)
                         };
-                        crate::kernel::neon::unrolled!(p < P in 0 1 2 3 4 5, {
+                        unrolled!(p < P of 6, {
                             let (scale, offset) = (vld1_f32(&scales[p]), vld1_s32(&offsets[p]));
                             let dots = if R == 1 {
                                 $single_dots::<F>(&w, &pairs[p], offset)
@@ -134,9 +134,9 @@ macro_rules! kernel {
                     });
                 }
                 if K > 1 {
-                    crate::kernel::neon::unrolled!(q < Q in 0 1 2 3, {
+                    unrolled!(q < Q of 4, {
                         let d = halves(&floats[quad + q]);
-                        crate::kernel::neon::unrolled!(p < P in 0 1 2 3 4 5, {
+                        unrolled!(p < P of 6, {
                             acc[q][p][0] = vfmaq_f32(acc[q][p][0], d, t[q][p][0]);
                             acc[q][p][1] = vfmaq_f32(acc[q][p][1], d, t[q][p][1]);
                         });
@@ -144,12 +144,12 @@ macro_rules! kernel {
                 }
                 if F == Q4_MIN {
                     let pair = first.1 / 2;
-                    crate::kernel::neon::unrolled!(p < P in 0 1 2 3 4 5, {
+                    unrolled!(p < P of 6, {
                         let mut weighted = vld1_f32(&x[0].weighted.as_chunks().0[pair + p]);
                         for x in &x[1..] {
                             weighted = vadd_f32(weighted, vld1_f32(&x.weighted.as_chunks().0[pair + p]));
                         }
-                        crate::kernel::neon::unrolled!(q < Q in 0 1 2 3, {
+                        unrolled!(q < Q of 4, {
                             let m = halves(&floats[4 + quad + q]);
                             acc[q][p][0] = vfmaq_lane_f32::<0>(acc[q][p][0], m, weighted);
                             acc[q][p][1] = vfmaq_lane_f32::<1>(acc[q][p][1], m, weighted);
@@ -168,15 +168,6 @@ macro_rules! kernel {
     };
 }
 pub(super) use kernel;
-
-/// Runs the body for those of the given numbers that are less than a constant. Unrolled, because sums that a rolled
-/// loop runs over live in memory.
-macro_rules! unrolled {
-    ($i:ident < $n:ident in $($k:literal)*, $body:block) => {
-        $({ let $i: usize = $k; if $i < $n $body })*
-    };
-}
-pub(super) use unrolled;
 
 // 8 weights + 8 activations + 4 sums + temporaries stay within 32 registers; more rows spill.
 kernel!("neon", rows: 4, pair: weights, dots, single: weights, dots);
