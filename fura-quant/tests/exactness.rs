@@ -211,6 +211,33 @@ fn every_tier_equals_the_scalar_kernel_on_large_weights() {
     }
 }
 
+/// `127 / amax` overflows below about `2^-121`: groups are zeros from `2^-119` down, and ordinary from there up.
+#[test]
+fn the_smallest_groups_are_zeros() {
+    let least = f32::from_bits((127 - 119) << 23);
+    for isa in Isa::available() {
+        let group = |largest: f32| {
+            let mut x = [0.0f32; 32];
+            (x[3], x[20]) = (-largest, largest / 2.0);
+            let mut a = Activations::with_capacity(1, 32);
+            a.quantize(isa, &x, 32);
+            a.view().group(0, 0)
+        };
+        for tiny in [f32::from_bits(1), f32::MIN_POSITIVE, 3e-37, f32::from_bits(least.to_bits() - 1)] {
+            let group = group(tiny);
+            assert_eq!(
+                (group.codes, group.scale, group.sum, group.weighted),
+                ([0; 32], 0.0, 0, 0.0),
+                "{isa:?} {tiny}"
+            );
+        }
+        let group = group(least);
+        assert_eq!((group.codes[3], group.codes[20], group.sum), (-127, 64, -63), "{isa:?}");
+        assert_eq!(group.scale, least / 127.0);
+        assert!(group.scale >= f32::MIN_POSITIVE);
+    }
+}
+
 #[test]
 fn a_non_finite_activation_makes_its_row_nan_and_no_other() {
     let bytes = source(Format::Q4(Group::G32), 20, 64, 3, Kind::Random);
