@@ -47,7 +47,11 @@ fn first_order_values_of_real_matrices() {
         let svd = Svd::thin(&w).unwrap();
         let ratios = participation(&BlockFrame::spectral(&w, factor_pair(&w)).unwrap().overlaps(&svd));
         let drift = drift(svd.s(), &ratios);
-        eprintln!("{name}: {:.4} {:.2} {drift:.4}", stable_rank(svd.s()) / svd.s().len() as f64, ratios[0] * w.columns() as f64);
+        eprintln!(
+            "{name}: {:.4} {:.2} {drift:.4}",
+            stable_rank(svd.s()) / svd.s().len() as f64,
+            ratios[0] * w.columns() as f64
+        );
         rounds_to(stable_rank(svd.s()) / svd.s().len() as f64, stable, 0.001);
         rounds_to(ratios[0] * w.columns() as f64, leading, if leading == 24.0 { 1.0 } else { 0.1 });
         rounds_to(drift, expected_drift, 0.001);
@@ -63,7 +67,9 @@ fn drift_over_block_sizes() {
     let model = real_model::open();
     let w = weights(&model, "blk.14.attn_q");
     let svd = Svd::thin(&w).unwrap();
-    for (block, golden) in [(576, 1.0), (288, 0.230), (144, 0.136), (72, 0.102), (24, 0.082), (8, 0.076), (1, 0.074)] {
+    for (block, golden) in
+        [(576, 1.0), (288, 0.230), (144, 0.136), (72, 0.102), (24, 0.082), (8, 0.076), (1, 0.074)]
+    {
         let frame = BlockFrame::spectral(&w, block).unwrap();
         let found = drift(svd.s(), &participation(&frame.overlaps(&svd)));
         eprintln!("{block}: {found:.4}");
@@ -74,21 +80,22 @@ fn drift_over_block_sizes() {
     }
 }
 
-/// Drift and the turn of the leading eight left vectors at equal norm. The golden values are one random draw each; ours
-/// are six, and a seventh must not stand out: within four of their standard deviations, on a logarithmic scale.
+/// Drift and the turn of the leading eight left vectors at equal norm. The golden values are one random draw each, and
+/// must not stand out from ours: within four of their standard deviations, on a logarithmic scale. (A small gap behind
+/// the eighth value of `attn_k` spreads its angles over a factor of five.)
 #[test]
 fn families_at_equal_norm() {
     let model = real_model::open();
-    for (name, drifts, angles) in [
-        ("blk.14.attn_k", [0.0044, 0.0030, 0.0032], [8.8, 3.1, 3.9]),
-        ("blk.28.attn_q", [0.0034, 0.0025, 0.0025], [6.6, 1.4, 1.4]),
+    for (name, count, drifts, angles) in [
+        ("blk.14.attn_k", 24, [0.0044, 0.0030, 0.0032], [8.8, 3.1, 3.9]),
+        ("blk.28.attn_q", 8, [0.0034, 0.0025, 0.0025], [6.6, 1.4, 1.4]),
     ] {
         let w = weights(&model, name);
         let svd = Svd::thin(&w).unwrap();
         let frame = BlockFrame::spectral(&w, factor_pair(&w)).unwrap();
         let norm = 0.05 * w.norm();
         for family in 0..3 {
-            let draws: Vec<(f64, f64)> = (0..6)
+            let draws: Vec<(f64, f64)> = (0..count)
                 .map(|seed| {
                     let mut normal = normals(seed);
                     let change = match family {
@@ -105,9 +112,14 @@ fn families_at_equal_norm() {
                 ("drift", drifts[family], draws.iter().map(|d| d.0.ln()).collect::<Vec<_>>()),
                 ("angle", angles[family], draws.iter().map(|d| d.1.ln()).collect()),
             ] {
-                let mean = values.iter().sum::<f64>() / 6.0;
-                let deviation = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 5.0).sqrt();
-                eprintln!("{name} {family} {what}: {:.4} x/ {:.3}, golden {golden}", mean.exp(), deviation.exp());
+                let mean = values.iter().sum::<f64>() / count as f64;
+                let deviation =
+                    (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1) as f64).sqrt();
+                eprintln!(
+                    "{name} {family} {what}: {:.4} x/ {:.3}, golden {golden}",
+                    mean.exp(),
+                    deviation.exp()
+                );
                 // Golden values have two digits, half a digit of which is up to 5 %.
                 assert!((f64::ln(golden) - mean).abs() < 4.0 * deviation + 0.05, "{name} {family} {what}");
             }

@@ -99,7 +99,12 @@ fn families_table(rows: &[Vec<Effect>]) {
 
 fn matrices_table(names: &[(usize, &str)], rows: &[Vec<Effect>]) {
     let columns = [Family::Blocks(32), Family::Dense, Family::LowRank(16)];
-    println!("\n| matrix | drift: {0} | {1} | {2} | top 8 turn: {0} | {1} | {2} |", columns[0].name(), columns[1].name(), columns[2].name());
+    println!(
+        "\n| matrix | drift: {0} | {1} | {2} | top 8 turn: {0} | {1} | {2} |",
+        columns[0].name(),
+        columns[1].name(),
+        columns[2].name()
+    );
     println!("|---|---|---|---|---|---|---|");
     for ((layer, name), row) in names.iter().zip(rows) {
         // Every column is one of the families measured.
@@ -135,12 +140,12 @@ fn families_plot(rows: &[Vec<Effect>]) -> Plot {
             })
             .collect()
     };
-    let drift = || Axis::log("drift: change of the spectrum, %", 0.1, 10.0);
+    let drift = || Axis::log("drift: change of the spectrum, %", 0.1, 5.0);
     Plot {
         panels: vec![
             Panel {
                 x: drift(),
-                y: Axis::linear("rotation: left residual", 0.0, 0.15),
+                y: Axis::linear("rotation: left residual", 0.0, 0.09),
                 series: series(|e| e.residual, |_| true),
             },
             Panel {
@@ -171,7 +176,7 @@ fn layers_plot(rows: &[Vec<Effect>]) -> Plot {
         panels: vec![
             Panel {
                 x: layer(),
-                y: Axis::log("drift, %", 0.1, 10.0),
+                y: Axis::log("drift, %", 0.1, 5.0),
                 series: lines(|e| 100.0 * e.drift, |_| true),
             },
             Panel {
@@ -200,7 +205,7 @@ fn blocks_plot(sweeps: &[Vec<(f64, Effect)>]) -> Plot {
             Panel { x: block(), y: Axis::log("expected drift / tau", 0.05, 1.0), series: lines(|e| e.0) },
             Panel {
                 x: block(),
-                y: Axis::linear("rotation: left residual", 0.0, 0.15),
+                y: Axis::linear("rotation: left residual", 0.0, 0.09),
                 series: lines(|e| e.1.residual),
             },
         ],

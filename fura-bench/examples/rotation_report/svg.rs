@@ -128,7 +128,8 @@ impl Panel {
             );
         }
         let (w, h) = PANEL;
-        let _ = writeln!(out, "<rect class=\"a\" x=\"{left}\" y=\"{}\" width=\"{w}\" height=\"{h}\"/>", MARGIN.1);
+        let _ =
+            writeln!(out, "<rect class=\"a\" x=\"{left}\" y=\"{}\" width=\"{w}\" height=\"{h}\"/>", MARGIN.1);
         let (middle, center) = (left + w / 2.0, MARGIN.1 + h / 2.0);
         let _ = writeln!(
             out,
