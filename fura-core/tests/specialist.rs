@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fura_core::fingerprint::Fingerprint;
-use fura_core::layout::{Layout, Linear};
+use fura_core::layout::{BlockRule, Layout, Linear};
 use fura_core::specialist::{Provenance, Specialist, SpecialistError};
 use proptest::prelude::*;
 
@@ -91,6 +91,10 @@ fn only_the_very_base_is_accepted() {
     let renamed = (0..9).map(|i| Linear::new(format!("m{i}"), 1, 1));
     let text = message(base(), &Layout::new(2, renamed).unwrap());
     assert!(text.contains("z.first") && text.contains("m3") && text.contains("5 more"));
+    // Blocks that differ in one linear, though not in their largest size.
+    let rules = |first| linears().into_iter().zip([BlockRule::Size(first), BlockRule::Size(2)]);
+    let other = Layout::with_rules(rules(1)).unwrap();
+    assert!(message(base(), &other).contains("are 2 wide in it, 1 in this model"));
     // A part of the model is no match either.
     let subset = Layout::new(2, linears().into_iter().take(1)).unwrap();
     assert!(message(base(), &subset).contains("quoted"));

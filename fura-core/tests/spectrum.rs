@@ -251,7 +251,7 @@ fn wide_blocks_of_every_kind() {
 #[test]
 fn the_gram_route_loses_small_singular_values_and_the_svd_route_does_not() {
     let n = 16usize;
-    let hadamard = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0f32 } else { -1.0 };
+    let hadamard = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0f32 } else { -1.0 };
     let s = |k: usize| 0.5f32.powi((k * 20 / (n - 1)) as i32);
     let w: Vec<f32> =
         (0..n * n).map(|at| (0..n).map(|k| hadamard(at / n, k) * s(k) * hadamard(k, at % n)).sum()).collect();

@@ -80,21 +80,22 @@ fn drift_over_block_sizes() {
     }
 }
 
-/// Drift and the turn of the leading eight left vectors at equal norm. The golden values are one random draw each; ours
-/// are six, and a seventh must not stand out: within four of their standard deviations, on a logarithmic scale.
+/// Drift and the turn of the leading eight left vectors at equal norm. The golden values are one random draw each, and
+/// must not stand out from ours: within four of their standard deviations, on a logarithmic scale. (A small gap behind
+/// the eighth value of `attn_k` spreads its angles over a factor of five.)
 #[test]
 fn families_at_equal_norm() {
     let model = real_model::open();
-    for (name, drifts, angles) in [
-        ("blk.14.attn_k", [0.0044, 0.0030, 0.0032], [8.8, 3.1, 3.9]),
-        ("blk.28.attn_q", [0.0034, 0.0025, 0.0025], [6.6, 1.4, 1.4]),
+    for (name, count, drifts, angles) in [
+        ("blk.14.attn_k", 24, [0.0044, 0.0030, 0.0032], [8.8, 3.1, 3.9]),
+        ("blk.28.attn_q", 8, [0.0034, 0.0025, 0.0025], [6.6, 1.4, 1.4]),
     ] {
         let w = weights(&model, name);
         let svd = Svd::thin(&w).unwrap();
         let frame = BlockFrame::spectral(&w, factor_pair(&w)).unwrap();
         let norm = 0.05 * w.norm();
         for family in 0..3 {
-            let draws: Vec<(f64, f64)> = (0..6)
+            let draws: Vec<(f64, f64)> = (0..count)
                 .map(|seed| {
                     let mut normal = normals(seed);
                     let change = match family {
@@ -111,8 +112,9 @@ fn families_at_equal_norm() {
                 ("drift", drifts[family], draws.iter().map(|d| d.0.ln()).collect::<Vec<_>>()),
                 ("angle", angles[family], draws.iter().map(|d| d.1.ln()).collect()),
             ] {
-                let mean = values.iter().sum::<f64>() / 6.0;
-                let deviation = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 5.0).sqrt();
+                let mean = values.iter().sum::<f64>() / count as f64;
+                let deviation =
+                    (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1) as f64).sqrt();
                 eprintln!(
                     "{name} {family} {what}: {:.4} x/ {:.3}, golden {golden}",
                     mean.exp(),

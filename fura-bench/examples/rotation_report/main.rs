@@ -140,12 +140,12 @@ fn families_plot(rows: &[Vec<Effect>]) -> Plot {
             })
             .collect()
     };
-    let drift = || Axis::log("drift: change of the spectrum, %", 0.1, 10.0);
+    let drift = || Axis::log("drift: change of the spectrum, %", 0.1, 5.0);
     Plot {
         panels: vec![
             Panel {
                 x: drift(),
-                y: Axis::linear("rotation: left residual", 0.0, 0.15),
+                y: Axis::linear("rotation: left residual", 0.0, 0.09),
                 series: series(|e| e.residual, |_| true),
             },
             Panel {
@@ -176,7 +176,7 @@ fn layers_plot(rows: &[Vec<Effect>]) -> Plot {
         panels: vec![
             Panel {
                 x: layer(),
-                y: Axis::log("drift, %", 0.1, 10.0),
+                y: Axis::log("drift, %", 0.1, 5.0),
                 series: lines(|e| 100.0 * e.drift, |_| true),
             },
             Panel {
@@ -205,7 +205,7 @@ fn blocks_plot(sweeps: &[Vec<(f64, Effect)>]) -> Plot {
             Panel { x: block(), y: Axis::log("expected drift / tau", 0.05, 1.0), series: lines(|e| e.0) },
             Panel {
                 x: block(),
-                y: Axis::linear("rotation: left residual", 0.0, 0.15),
+                y: Axis::linear("rotation: left residual", 0.0, 0.09),
                 series: lines(|e| e.1.residual),
             },
         ],

@@ -17,6 +17,7 @@ fn path() -> PathBuf {
 }
 
 /// The model file's bytes. A missing model fails the test; skipping would hide that nothing was tested.
+#[allow(dead_code)] // each test binary uses the part it needs
 pub fn bytes() -> Vec<u8> {
     let path = path();
     std::fs::read(&path).unwrap_or_else(|error| {
