@@ -12,7 +12,7 @@ use std::path::PathBuf;
     long_about = "Trains a specialist of a shared INT4 model from outcomes that a program checks, by forward passes \
                   alone. The model file is never changed; a specialist is a small file of its own.",
     after_help = "Exit codes: 0 done, 2 something in the input is wrong (nothing was written), 130 interrupted \
-                  (training is saved; go on with --resume).\n\nEnvironment: FURA_CPU=scalar|avx2|avx512|neon|dotprod \
+                  (training is saved; go on with --resume).\n\nEnvironment: FURA_CPU=scalar|avx2|avx512|neon|dotprod|i8mm \
                   forces an instruction set; results are the same bits."
 )]
 pub(crate) struct Cli {
