@@ -6,7 +6,7 @@
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
 use super::panel::{Lanes, for_each_piece, group_bytes};
-use super::streams::for_each_step;
+use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
 use crate::format::TILE;
@@ -112,6 +112,9 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
     let ones = _mm256_set1_epi16(1);
     let mut group = Group([[0.0; TILE]; R]);
     for (b, x) in tiles.chunks_exact(T * n).zip(groups.chunks_exact(K)) {
+        if PACKED {
+            prefetch_ahead(b);
+        }
         let (codes, floats) = b[tile * n..][..n].split_at(codes);
         let d = floats_at::<PACKED>(floats, 0);
         let mut m = [_mm256_setzero_ps(); 2];

@@ -7,7 +7,7 @@
 //! (groups of 32), of 12 (with minima), of 10.5 and 10.25 (64 and 128).
 
 use super::panel::{Lanes, for_each_piece, group_bytes};
-use super::streams::for_each_step;
+use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled, weighted};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
 use crate::format::TILE;
@@ -112,6 +112,9 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
         // Wide groups need the registers for the sums of a group. Those of all groups stay in memory then, of which
         // the compiler has to be told: moved to registers they would be spilled, to a stack that is not aligned.
         let sums = if K > 1 { black_box(&mut *sums) } else { &mut *sums };
+        if PACKED {
+            prefetch_ahead(b);
+        }
         let mut d = [_mm512_setzero_ps(); T];
         unrolled!(t < T of 3, { d[t] = floats_at::<PACKED>(&b[t * n + codes..], 0) });
         let mut sum = [[_mm512_setzero_ps(); T]; R];

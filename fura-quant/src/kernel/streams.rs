@@ -16,8 +16,12 @@ const STREAMS: usize = 4;
 const STEP: usize = 4;
 /// Bytes from which several streams pay.
 const LARGE: usize = 4 << 20;
-/// Bytes that weights are fetched ahead of their use, in each stream.
-const AHEAD: usize = 1024;
+/// Prefetches what follows a packed group a KiB later: the next step of its stream. A pass does so group by group, since
+/// more at once would keep its own loads waiting.
+#[inline(always)]
+pub(super) fn prefetch_ahead(group: &[u8]) {
+    prefetch(group.as_ptr().wrapping_add(1024), group.len().div_ceil(64));
+}
 
 /// Walks the tiles for the rows of one row block. `pass(packed, x, sums)` adds the products of some groups of a tile to
 /// its sums, of which there are as many as `pass` computes rows, at least those of `x`.
@@ -42,7 +46,6 @@ pub(super) fn for_each_step<const F: u8, const K: usize, const R: usize>(
             let x = &x[start..(start + step).min(x.len())];
             for (tile, sums) in streams.clone().zip(&mut sums) {
                 let groups = &w.tile(tile)[start / K * n..][..x.len() / K * n];
-                prefetch(groups.as_ptr().wrapping_add(AHEAD), groups.len().div_ceil(64));
                 pass(groups, x, sums);
             }
         }
