@@ -97,7 +97,7 @@ fn geglu_body(gate: &mut [f32], up: &[f32]) {
     for (g, u) in gate.iter_mut().zip(up) {
         let x = *g;
         // (1 + tanh(z)) / 2 = 1 / (1 + e^-2z); the constant is 2 sqrt(2 / pi).
-        let z2 = 1.595_769_1 * (x + 0.044_715 * x * x * x);
+        let z2 = 1.595_769 * (x + 0.044_715 * x * x * x);
         *g = x / (1.0 + exp_lane(-z2)) * u;
     }
 }

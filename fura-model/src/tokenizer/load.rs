@@ -69,10 +69,11 @@ pub(super) fn load(gguf: &Gguf<'_>, pre: Option<PreTokenizer>) -> Result<Tokeniz
     let special_texts =
         SpecialTexts::new(&vocabulary, |kind| matches!(kind, TokenKind::Control | TokenKind::UserDefined));
     let (algorithm, user_texts) = match pre {
-        Some(pre) => (Algorithm::Bpe(bpe(gguf, pre, &ids, &vocabulary)?), None),
+        Some(pre) => (Algorithm::Bpe(Box::new(bpe(gguf, pre, &ids, &vocabulary)?)), None),
         None => {
             let user_texts = SpecialTexts::new(&vocabulary, |kind| kind == TokenKind::UserDefined);
-            (Algorithm::SentencePiece(pieces(gguf, &texts, &vocabulary, roles.unknown)?), Some(user_texts))
+            let pieces = pieces(gguf, &texts, &vocabulary, roles.unknown)?;
+            (Algorithm::SentencePiece(Box::new(pieces)), Some(user_texts))
         }
     };
     Ok(Tokenizer { algorithm, special_texts, user_texts, vocabulary, roles, add_bos })

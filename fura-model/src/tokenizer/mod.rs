@@ -68,8 +68,8 @@ pub enum Specials {
 /// How text that holds no special tokens is encoded.
 #[derive(Debug, Clone)]
 enum Algorithm {
-    Bpe(Bpe),
-    SentencePiece(SentencePiece),
+    Bpe(Box<Bpe>),
+    SentencePiece(Box<SentencePiece>),
 }
 
 /// Working memory of the algorithms.
