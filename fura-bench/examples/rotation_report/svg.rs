@@ -38,39 +38,6 @@ const COLOURS: [&str; 7] = ["#d55e00", "#0f8fd0", "#009e73", "#cc5f9e", "#8a8a8a
 const STYLE: &str =
     "text{font:12px sans-serif;fill:#7f7f7f}.a{stroke:#888;fill:none}.g{stroke:#8884;fill:none}";
 
-/// Panels in a row, with one legend below for all.
-pub struct Plot {
-    pub panels: Vec<Panel>,
-}
-
-pub struct Panel {
-    pub x: Axis,
-    pub y: Axis,
-    pub series: Vec<Series>,
-}
-
-/// Points of one colour and marker.
-pub struct Series {
-    pub label: String,
-    pub points: Vec<(f64, f64)>,
-    pub joined: bool,
-}
-
-pub struct Axis {
-    label: &'static str,
-    low: f64,
-    high: f64,
-    logarithmic: bool,
-}
-
-const PANEL: (f64, f64) = (330.0, 250.0);
-const MARGIN: (f64, f64) = (58.0, 12.0);
-const LEGEND_COLUMNS: usize = 4;
-/// Hues that hold up on white and on near-black, and for the colour-blind (after Okabe and Ito).
-const COLOURS: [&str; 7] = ["#d55e00", "#0f8fd0", "#009e73", "#cc5f9e", "#8a8a8a", "#b08a00", "#7a62d0"];
-const STYLE: &str = "text{font:12px sans-serif;fill:#444}.a{stroke:#888;fill:none}.g{stroke:#8884;fill:none}\
-    @media(prefers-color-scheme:dark){text{fill:#bbb}}";
-
 impl Axis {
     pub fn linear(label: &'static str, low: f64, high: f64) -> Self {
         Self { label, low, high, logarithmic: false }
