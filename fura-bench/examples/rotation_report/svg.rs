@@ -33,8 +33,10 @@ const MARGIN: (f64, f64) = (58.0, 12.0);
 const LEGEND_COLUMNS: usize = 4;
 /// Hues that hold up on white and on near-black, and for the colour-blind (after Okabe and Ito).
 const COLOURS: [&str; 7] = ["#d55e00", "#0f8fd0", "#009e73", "#cc5f9e", "#8a8a8a", "#b08a00", "#7a62d0"];
-const STYLE: &str = "text{font:12px sans-serif;fill:#444}.a{stroke:#888;fill:none}.g{stroke:#8884;fill:none}\
-    @media(prefers-color-scheme:dark){text{fill:#bbb}}";
+/// One grey with a contrast of about 4 on white and on near-black: a book's theme is not the reader's system theme, so an
+/// image cannot ask which of them it is shown on.
+const STYLE: &str =
+    "text{font:12px sans-serif;fill:#7f7f7f}.a{stroke:#888;fill:none}.g{stroke:#8884;fill:none}";
 
 impl Axis {
     pub fn linear(label: &'static str, low: f64, high: f64) -> Self {
