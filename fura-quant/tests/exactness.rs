@@ -175,7 +175,7 @@ fn every_tier_equals_the_scalar_kernel_at_every_number_of_rows() {
     for format in Format::ALL {
         let groups = |n: usize| (n * GROUP).next_multiple_of(format.group());
         let shapes =
-            [(16, groups(1), 1..31), (5 * 16 - 3, groups(18), 11..13), (3 * 16 + 1, groups(9), 190..195)];
+            [(16, groups(1), 1..31), (5 * 16 - 3, groups(18), 11..13), (3 * 16 + 1, groups(9), 193..194)];
         for (d_out, d_in, rows) in shapes {
             let bytes = source(format, d_out, d_in, 77, Kind::Random);
             let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
@@ -188,6 +188,53 @@ fn every_tier_equals_the_scalar_kernel_at_every_number_of_rows() {
                 }
             }
         }
+    }
+}
+
+/// Weights larger than 4 MiB are read another way when rows are few.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn every_tier_equals_the_scalar_kernel_on_large_weights() {
+    for format in Format::ALL {
+        let (d_in, tiles) = (1152, (5 << 20) / format.packed_tile(1152));
+        let d_out = 16 * tiles - 5;
+        let bytes = source(format, d_out, d_in, 3, Kind::Random);
+        let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
+        let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
+        for rows in [1, 3] {
+            let x = rows_of(rows, d_in, 9);
+            let reference = product(Isa::scalar(), &w, &x);
+            for isa in Isa::available() {
+                assert!(product(isa, &w, &x) == reference, "{format:?} {isa:?} {rows}");
+            }
+        }
+    }
+}
+
+/// `127 / amax` overflows below about `2^-121`: groups are zeros from `2^-119` down, and ordinary from there up.
+#[test]
+fn the_smallest_groups_are_zeros() {
+    let least = f32::from_bits((127 - 119) << 23);
+    for isa in Isa::available() {
+        let group = |largest: f32| {
+            let mut x = [0.0f32; 32];
+            (x[3], x[20]) = (-largest, largest / 2.0);
+            let mut a = Activations::with_capacity(1, 32);
+            a.quantize(isa, &x, 32);
+            a.view().group(0, 0)
+        };
+        for tiny in [f32::from_bits(1), f32::MIN_POSITIVE, 3e-37, f32::from_bits(least.to_bits() - 1)] {
+            let group = group(tiny);
+            assert_eq!(
+                (group.codes, group.scale, group.sum, group.weighted),
+                ([0; 32], 0.0, 0, 0.0),
+                "{isa:?} {tiny}"
+            );
+        }
+        let group = group(least);
+        assert_eq!((group.codes[3], group.codes[20], group.sum), (-127, 64, -63), "{isa:?}");
+        assert_eq!(group.scale, least / 127.0);
+        assert!(group.scale >= f32::MIN_POSITIVE);
     }
 }
 

@@ -5,8 +5,9 @@
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
-use super::panel::{Lanes, for_each_piece, group_bytes, prefetch_ahead};
-use super::{Q4, Q4_MIN, Q8, by_format, for_each_tile, unrolled, weighted};
+use super::panel::{Lanes, for_each_piece, group_bytes};
+use super::streams::{for_each_step, prefetch_ahead};
+use super::{Q4, Q4_MIN, Q8, by_format, unrolled};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
@@ -46,18 +47,17 @@ fn run<const F: u8, const K: usize>(
     stride: usize,
 ) {
     if x.rows() <= 4 {
-        let (groups, rows) = x.block(0);
-        for_each_tile(w, x, tiles, out, stride, |tile, _, mut target| {
-            let mut sums = [[[0.0; TILE]]; ROWS];
-            match rows {
-                1 => pass::<F, K, 1, 1, true>(tile, 0, groups, 0, &mut sums),
-                2 => pass::<F, K, 2, 1, true>(tile, 0, groups, 0, &mut sums),
-                _ => pass::<F, K, 4, 1, true>(tile, 0, groups, 0, &mut sums),
-            }
-            for (row, [sums]) in sums[..rows].iter().enumerate() {
-                target.store(row, 0, *sums);
-            }
-        });
+        match x.rows() {
+            1 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 1, 1, true>(tile, 0, x, 0, sums)
+            }),
+            2 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 2, 1, true>(tile, 0, x, 0, sums)
+            }),
+            _ => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 4, 1, true>(tile, 0, x, 0, sums)
+            }),
+        }
         return;
     }
     let whole = tiles.start + tiles.len() / TILES * TILES;
@@ -117,6 +117,12 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
         }
         let (codes, floats) = b[tile * n..][..n].split_at(codes);
         let d = floats_at::<PACKED>(floats, 0);
+        let mut m = [_mm256_setzero_ps(); 2];
+        let mut weighted = [0.0; ROWS];
+        if F == Q4_MIN {
+            m = floats_at::<PACKED>(floats, 1);
+            weighted = super::weighted::<K>(x).as_chunks().0[half];
+        }
         for (k, (codes, x)) in codes.chunks_exact(codes.len() / K).zip(x).enumerate() {
             // The 12 dot products fill the registers, so the f32 sums stay in memory, of which the compiler has to be
             // told: moved to registers they would be spilled, to a stack that is not aligned.
@@ -131,7 +137,7 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
                     unrolled!(t < 2 of 2, {
                         if F == Q8 {
                             let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w[t]), _mm256_sign_epi8(x, w[t]));
-                            dot[r][t] = _mm256_add_epi32(dot[r][t], _mm256_madd_epi16(pairs, ones));
+                            dot[r][t] = in_order(_mm256_add_epi32(dot[r][t], _mm256_madd_epi16(pairs, ones)));
                         } else {
                             dot[r][t] = in_order(_mm256_add_epi16(dot[r][t], _mm256_maddubs_epi16(w[t], x)));
                         }
@@ -139,7 +145,7 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
                 });
             });
             unrolled!(r < R of 6, {
-                let scale = _mm256_set1_ps(x.scale[r]);
+                let (scale, offset) = (_mm256_set1_ps(x.scale[r]), _mm256_set1_epi32(x.offset[r]));
                 unrolled!(t < 2 of 2, {
                     let mut dot = dot[r][t];
                     if F != Q8 {
@@ -147,16 +153,16 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
                     }
                     if F == Q4 {
                         // Undoes the offset of the codes.
-                        dot = _mm256_add_epi32(dot, _mm256_set1_epi32(x.offset[r]));
+                        dot = _mm256_add_epi32(dot, offset);
                     }
                     let dot = _mm256_cvtepi32_ps(dot);
                     if K == 1 {
-                        add(&mut sums[r][tile], t, _mm256_mul_ps(d[t], scale), dot);
+                        add::<F>(&mut sums[r][tile], t, [_mm256_mul_ps(d[t], scale), dot], m[t], weighted[r]);
                     } else if k == 0 {
                         let (halves, _) = group.0[r].as_chunks_mut::<8>();
                         _mm256_storeu_ps(&mut halves[t], _mm256_mul_ps(scale, dot));
                     } else {
-                        add(&mut group.0[r], t, scale, dot);
+                        add::<Q4>(&mut group.0[r], t, [scale, dot], m[t], 0.0);
                     }
                 });
             });
@@ -165,17 +171,9 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
             unrolled!(r < R of 6, {
                 unrolled!(t < 2 of 2, {
                     let (halves, _) = group.0[r].as_chunks::<8>();
-                    add(&mut sums[r][tile], t, d[t], _mm256_loadu_ps(&halves[t]));
+                    let product = [d[t], _mm256_loadu_ps(&halves[t])];
+                    add::<F>(&mut sums[r][tile], t, product, m[t], weighted[r]);
                 });
-            });
-        }
-        if F == Q4_MIN {
-            let m = floats_at::<PACKED>(floats, 1);
-            let weighted = weighted::<K>(x);
-            let weighted = &weighted.as_chunks::<ROWS>().0[half];
-            unrolled!(r < R of 6, {
-                let weighted = _mm256_set1_ps(weighted[r]);
-                unrolled!(t < 2 of 2, { add(&mut sums[r][tile], t, m[t], weighted) });
             });
         }
     }
@@ -197,12 +195,15 @@ fn in_order(sum: __m256i) -> __m256i {
 #[repr(align(32))]
 struct Group<const R: usize>([Lanes; R]);
 
-/// `sums = fma(a, b, sums)` for half `t` of the lanes.
+/// `sums = fma(a, b, sums)` for half `t` of the lanes, and with minima then `sums = fma(m, weighted, sums)`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn add(sums: &mut Lanes, t: usize, a: __m256, b: __m256) {
+fn add<const F: u8>(sums: &mut Lanes, t: usize, [a, b]: [__m256; 2], m: __m256, weighted: f32) {
     let (halves, _) = sums.as_chunks_mut::<8>();
-    let sum = _mm256_fmadd_ps(a, b, _mm256_loadu_ps(&halves[t]));
+    let mut sum = _mm256_fmadd_ps(a, b, _mm256_loadu_ps(&halves[t]));
+    if F == Q4_MIN {
+        sum = _mm256_fmadd_ps(m, _mm256_set1_ps(weighted), sum);
+    }
     _mm256_storeu_ps(&mut halves[t], sum);
 }
 

@@ -6,8 +6,9 @@
 //! speed is the two ports: for each 8 `vpdpbusd` a conversion, a multiplication and one or two fused ones, so 8 of 11
 //! (groups of 32), of 12 (with minima), of 10.5 and 10.25 (64 and 128).
 
-use super::panel::{Lanes, for_each_piece, group_bytes, prefetch_ahead};
-use super::{Q4, Q4_MIN, Q8, by_format, for_each_tile, unrolled, weighted};
+use super::panel::{Lanes, for_each_piece, group_bytes};
+use super::streams::{for_each_step, prefetch_ahead};
+use super::{Q4, Q4_MIN, Q8, by_format, unrolled, weighted};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
@@ -46,18 +47,17 @@ fn run<const F: u8, const K: usize>(
     stride: usize,
 ) {
     if x.rows() <= ROWS {
-        let (groups, rows) = x.block(0);
-        for_each_tile(w, x, tiles, out, stride, |tile, _, mut target| {
-            let mut sums = [[[0.0; TILE]]; ROWS];
-            match rows {
-                1 => pass::<F, K, 1, 1, true>(tile, groups, 0, &mut sums),
-                2 => pass::<F, K, 2, 1, true>(tile, groups, 0, &mut sums),
-                _ => pass::<F, K, ROWS, 1, true>(tile, groups, 0, &mut sums),
-            }
-            for (row, [sums]) in sums[..rows].iter().enumerate() {
-                target.store(row, 0, *sums);
-            }
-        });
+        match x.rows() {
+            1 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 1, 1, true>(tile, x, 0, sums)
+            }),
+            2 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 2, 1, true>(tile, x, 0, sums)
+            }),
+            _ => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, ROWS, 1, true>(tile, x, 0, sums)
+            }),
+        }
         return;
     }
     let whole = tiles.start + tiles.len() / TILES * TILES;

@@ -13,6 +13,8 @@ mod neon_i8mm;
 #[cfg(target_arch = "x86_64")]
 mod panel;
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod streams;
 
 use crate::activations::{ActivationRows, RowBlock};
 use crate::matrix::PackedMatrix;

@@ -131,17 +131,11 @@ fn store(to: &mut [f32], sums: &[Lanes]) {
 /// Asks for cache lines that are about to be read or written. They may lie anywhere, even outside the data at hand.
 #[inline(always)]
 #[allow(unsafe_code)]
-fn prefetch(start: *const u8, lines: usize) {
+pub(super) fn prefetch(start: *const u8, lines: usize) {
     for k in 0..lines {
         // SAFETY: a prefetch is a hint, it never faults wherever it points; every x86-64 processor has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * k).cast()) };
     }
-}
-
-/// Prefetches what lies 2 KiB ahead of a packed group of a row's product: most often the rest of the tile or the next.
-#[inline(always)]
-pub(super) fn prefetch_ahead(group: &[u8]) {
-    prefetch(group.as_ptr().wrapping_add(2048), group.len().div_ceil(64));
 }
 
 /// Unpacks a group of 16 rows.
