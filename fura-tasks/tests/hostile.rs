@@ -129,11 +129,10 @@ fn outputs(length: usize, answer: &str) -> Vec<String> {
 
 #[test]
 fn no_output_panics_or_earns_by_its_size() {
-    let mut slowest: Vec<(Duration, &str, usize, String)> = Vec::new();
     for (name, grader, answer) in graders() {
         assert_eq!(grader.score(&answer), (1.0, Label::Right), "{name}");
-        let mut worst = (Duration::ZERO, name, 0, String::new());
-        for length in [1 << 20, OUTPUT_LIMIT, 1 << 16, 1 << 13] {
+        let mut slowest = (Duration::ZERO, String::new());
+        for length in [1 << 20, OUTPUT_LIMIT, 1 << 13] {
             for output in outputs(length, &answer) {
                 let begin = Instant::now();
                 let (score, label) = grader.score(&output);
@@ -143,14 +142,19 @@ fn no_output_panics_or_earns_by_its_size() {
                 if output.len() > OUTPUT_LIMIT {
                     assert_eq!((score, label), (0.0, Label::TooLong), "{name}");
                 }
-                if time > worst.0 {
-                    worst = (time, name, output.len(), output.chars().take(20).collect());
+                if time > slowest.0 {
+                    slowest = (time, output);
                 }
             }
         }
-        slowest.push(worst);
-    }
-    for (time, name, length, begin) in slowest {
-        println!("{name:12} {:8.3} ms  {length} bytes of {begin:?}", time.as_secs_f64() * 1e3);
+        // Again, since other programs may have had the processor in between: the best of five.
+        let again = (0..5).map(|_| {
+            let begin = Instant::now();
+            let _ = grader.score(&slowest.1);
+            begin.elapsed()
+        });
+        let best = again.min().unwrap_or_default().as_secs_f64() * 1e3;
+        let begin: String = slowest.1.chars().take(20).collect();
+        println!("{name:12} {best:8.3} ms for {} bytes of {begin:?}", slowest.1.len());
     }
 }

@@ -28,6 +28,14 @@ pub enum FuraError {
         /// Task id.
         task: String,
     },
+    /// Training continues a prompt; no chat template is applied.
+    #[error(
+        "task '{task}': field 'messages': conversations are not trained on; write their text as 'prompt'"
+    )]
+    Conversation {
+        /// Task id.
+        task: String,
+    },
     /// A task source without tasks of a split.
     #[error("{tasks}: no task in split '{split}'; mark some tasks with it")]
     NoTasks {

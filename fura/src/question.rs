@@ -22,10 +22,13 @@ impl Question {
     /// Encodes a task that lists legal answers.
     ///
     /// # Errors
-    /// A task without choices, or whose answers the tokenizer cannot tell apart.
+    /// A task without choices or with a conversation for a prompt, or whose answers the tokenizer cannot tell apart.
     pub fn new(model: &Model, task: &Task) -> Result<Self, FuraError> {
         if task.choices.is_empty() {
             return Err(FuraError::NoChoices { task: task.id.clone() });
+        }
+        if !task.messages.is_empty() {
+            return Err(FuraError::Conversation { task: task.id.clone() });
         }
         let tokenizer = model.tokenizer();
         let mut prompt = Vec::new();

@@ -47,6 +47,83 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Rebuild a specialist from its run log alone, without the model
     Rebuild(Rebuild),
+    /// Check, attack and run the graders of task files; no model is needed
+    #[command(subcommand)]
+    Grade(Grade),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Grade {
+    /// Read a task file, so that every task tests its own grader
+    Check(GradeCheck),
+    /// Attack the graders of a task file with outputs that should earn nothing
+    Stress(GradeStress),
+    /// Grade outputs, with the tasks' graders or another program
+    Run(GradeRun),
+    /// Make a task file of a file in another format
+    Import(GradeImport),
+}
+
+#[derive(Args)]
+pub(crate) struct GradeCheck {
+    /// Task file (JSON Lines)
+    pub(crate) tasks: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct GradeStress {
+    /// Task file (JSON Lines)
+    pub(crate) tasks: PathBuf,
+    /// Tasks to attack, from the beginning of the file [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Args)]
+pub(crate) struct GradeRun {
+    /// Task file (JSON Lines)
+    pub(crate) tasks: PathBuf,
+    /// Outputs, {"id":"TASK","output":"TEXT"} a line
+    pub(crate) outputs: PathBuf,
+    /// Seconds without an answer after which an external grader is given up
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// Outputs in a batch of an external grader
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) batch: u32,
+    /// External grader: a program and its arguments, which speaks JSON Lines [default: the tasks' own graders]
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct GradeImport {
+    /// Format of the file
+    #[arg(value_enum)]
+    pub(crate) format: ImportFormat,
+    /// File to import (JSON Lines)
+    pub(crate) file: PathBuf,
+    /// Task file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Accepted answers (bfcl)
+    #[arg(long, value_name = "FILE", required_if_eq("format", "bfcl"))]
+    pub(crate) answers: Option<PathBuf>,
+    /// Grader as JSON, one of ours (columns) or OpenAI's (openai)
+    #[arg(long, value_name = "JSON", required_if_eq_any([("format", "columns"), ("format", "openai")]))]
+    pub(crate) grader: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// GSM8K: question, answer with ####
+    Gsm8k,
+    /// Berkeley Function Calling Leaderboard, simple and multiple
+    Bfcl,
+    /// Items with an OpenAI grader
+    Openai,
+    /// prompt or question, answer or solution or ground_truth (TRL, verifiers)
+    Columns,
 }
 
 #[derive(Args)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod eval;
+mod grade;
 mod inspect;
 mod memory;
 mod picture;
@@ -48,6 +49,7 @@ pub(crate) fn main() -> ExitCode {
         args::Command::Train(a) => train::run(a, &args.common, &cancel),
         args::Command::Eval(a) => eval::run(a, &args.common, &cancel),
         args::Command::Rebuild(a) => rebuild::run(a, &args.common),
+        args::Command::Grade(a) => grade::run(a, &args.common),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
