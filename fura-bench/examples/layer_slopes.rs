@@ -133,7 +133,7 @@ fn groups(model: &Model, from: usize, by_kind: bool) -> Vec<(String, Vec<Range<u
         .step_by(GROUP_LAYERS)
         .map(|first| {
             let end = (first + GROUP_LAYERS).min(layers);
-            (format!("layers {first}-{}", end - 1), vec![first * each..end * each])
+            (format!("layers {first}-{}", end - 1), std::iter::once(first * each..end * each).collect())
         })
         .collect()
 }

@@ -70,7 +70,7 @@ impl Question {
     }
 
     /// Rows that scoring it takes: the prompt once for each branching point, plus the paths there.
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.tree.branches().iter().map(|b| self.prompt.len() + b.path.len()).sum()
     }
 }

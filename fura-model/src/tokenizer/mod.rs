@@ -137,7 +137,12 @@ impl Tokenizer {
             Specials::Parse => Some(&self.special_texts),
             Specials::Ignore => self.user_texts.as_ref(),
         };
-        let mut rest = text;
+        // Before the tokens of runs of spaces are looked for: to SentencePiece a U+2581 in a text is a space.
+        let spaced = match &self.algorithm {
+            Algorithm::SentencePiece(_) if text.contains('\u{2581}') => Some(text.replace('\u{2581}', " ")),
+            _ => None,
+        };
+        let mut rest = spaced.as_deref().unwrap_or(text);
         while let Some((range, id)) = texts.and_then(|texts| texts.find(rest)) {
             self.encode_text(&rest[..range.start], &mut work, out)?;
             out.push(id);

@@ -1,7 +1,7 @@
 //! SentencePiece's byte-pair model: adjacent pieces are joined, best score first.
 //!
 //! Source: Kudo and Richardson, arXiv 1808.06226, and the `llama` vocabulary of `ggml-org/llama.cpp`. Spaces are
-//! written U+2581 in the file; here they are spaces everywhere, and a U+2581 in a text is a space too.
+//! written U+2581 in the file; here they are spaces everywhere, and the caller makes spaces of those in a text.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -115,7 +115,6 @@ impl SentencePiece {
         symbols.clear();
         queue.clear();
         for c in self.space_before.then_some(' ').into_iter().chain(text.chars()) {
-            let c = if c == '\u{2581}' { ' ' } else { c };
             let (start, i) = (bytes.len(), symbols.len());
             bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
             symbols.push(Symbol { start, len: bytes.len() - start, prev: i.wrapping_sub(1), next: i + 1 });

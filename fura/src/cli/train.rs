@@ -51,7 +51,9 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
         return interrupted(args, &trainer);
     };
     let questions = trainer.questions(&source)?;
-    session.pool.install(|| inference_at_the_same_batch(&mut scorer, &trainer, &questions, cancel))?;
+    session.pool.install(|| {
+        inference_at_the_same_batch(&mut scorer, &trainer, &questions, session.threads(), cancel)
+    })?;
     peak.sample();
     let inference_private = peak.bytes();
     if common.json {
@@ -103,15 +105,18 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
     Ok(Outcome::Done)
 }
 
-/// The base model on a generation's batch: as many copies as the population has members.
+/// The base model on a generation's batch: copies of it that fill every thread's waves, as the population does.
 fn inference_at_the_same_batch(
     scorer: &mut Scorer<'_>,
     trainer: &Trainer<'_>,
     questions: &[Question],
+    threads: usize,
     cancel: &AtomicBool,
 ) -> Result<()> {
-    // Workspaces are what counts, and they are sized by waves: two members fill as many as all of them.
-    let members = trainer.estimator().ask().len().min(2);
+    let rows: usize = questions.iter().map(Question::rows).sum();
+    // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
+    let enough = (threads * WAVE_ROWS).div_ceil(rows.max(1)) + threads;
+    let members = trainer.estimator().ask().len().min(enough);
     scorer.score(&Base, members, 0, questions, cancel)?;
     Ok(())
 }
