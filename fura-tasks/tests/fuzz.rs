@@ -140,7 +140,7 @@ fn fuzz_task_file(bytes: &[u8]) {
         Ok(set) => {
             for task in set.tasks() {
                 let again = TaskSet::read("again.jsonl", task.to_line().as_bytes()).unwrap();
-                assert_eq!(again.tasks(), [task.clone()]);
+                assert_eq!(again.tasks(), std::slice::from_ref(task));
                 assert_eq!(task.grade(&task.answer).value(), Some(1.0));
             }
         }

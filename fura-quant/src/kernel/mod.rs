@@ -140,7 +140,6 @@ impl Target<'_> {
 
 /// Runs the body for `0 .. R`, unrolled (a loop this long stays rolled otherwise, and the accumulators of a rolled loop
 /// live in memory). The most that `R` can be is a literal.
-#[cfg(target_arch = "x86_64")]
 macro_rules! unrolled {
     ($k:ident < $R:tt of 2, $body:block) => { unrolled!(@ $k $R $body 0 1) };
     ($k:ident < $R:tt of 3, $body:block) => { unrolled!(@ $k $R $body 0 1 2) };
@@ -151,7 +150,6 @@ macro_rules! unrolled {
         $({ let $k: usize = $n; if $k < $R $body })*
     }};
 }
-#[cfg(target_arch = "x86_64")]
 use unrolled;
 
 /// Rows handled against one pass over the tiles: their codes (1.4 `PANEL x d_in` bytes: 19 KB at d_in = 576) stay
