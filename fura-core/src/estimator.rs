@@ -1,6 +1,6 @@
 //! Antithetic evolution strategies as an ask/tell loop.
 //!
-//! Generation `t` perturbs the coordinates `c` with `pairs` Gaussian vectors `e_i`
+//! Generation `t` perturbs the coordinates `c` with `pairs` random vectors `e_i`
 //! ([`noise`](crate::noise)), each with both signs: members `(i, +)` and `(i, -)` are
 //! `clamp(c + (sign sigma) e_i)`. Every member answers the same tasks; the caller **maximises**
 //! reward. [`Estimator::tell`] then moves
@@ -8,7 +8,9 @@
 //! `m <- momentum m + (1 / N) sum_i (z_i+ - z_i-) e_i`,
 //! `c <- clamp((1 - decay) c + alpha_t m)`,
 //!
-//! where `z` are the shaped rewards and `N` is the configured number of pairs. A dropped pair
+//! with `sigma` and `alpha` multiplied by the linear's [scale](EsConfig::linear_scales) where one is set
+//! and divided by the singular value where coordinates are [absolute](Coordinates::Absolute);
+//! [Adam](EsConfig::adam) may take the place of `m`. Here `z` are the shaped rewards and `N` is the configured number of pairs. A dropped pair
 //! contributes zero to the sum and still counts in `N`: a generation with faults takes a smaller
 //! step, never a wilder one. The factor `1 / (2 sigma)` of a textbook gradient is part of `alpha`.
 //!
@@ -21,14 +23,22 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-pub use config::{EsConfig, MAX_PAIRS, Schedule, Shaping};
+pub use config::{Adam, Coordinates, EsConfig, MAX_PAIRS, Schedule, Shaping};
+pub use probe::{Probe, ProbeError, SpreadBand};
 
+mod ascent;
 mod config;
+mod probe;
+mod scales;
 mod shaping;
 
 use crate::layout::Layout;
 use crate::noise::Noise;
+use ascent::Ascent;
+use scales::Scales;
+pub use shaping::RewardSummary;
 use shaping::Shaper;
+pub(crate) use shaping::valid;
 
 /// Coordinates updated per pass: one chunk of noise and of sums stays in the first-level cache.
 const CHUNK: usize = 1024;
@@ -46,6 +56,42 @@ pub enum EstimatorError {
         found: f64,
         /// What is allowed.
         expected: &'static str,
+    },
+    /// Not one scale per linear.
+    #[error(
+        "estimator settings: linear_scales has {found} entries, expected none or {expected}, one per linear"
+    )]
+    ScaleCount {
+        /// Scales given.
+        found: usize,
+        /// Linears of the layout.
+        expected: usize,
+    },
+    /// Absolute coordinates without singular values, or the reverse.
+    #[error("estimator settings: coordinates are {found}, which `{used}` does not take; use `{instead}`")]
+    Units {
+        /// What the settings say.
+        found: &'static str,
+        /// What was called.
+        used: &'static str,
+        /// What to call.
+        instead: &'static str,
+    },
+    /// Singular values that do not fit the layout.
+    #[error("estimator: {found} singular values, expected {expected}, one per coordinate")]
+    SingularValueCount {
+        /// Values given.
+        found: usize,
+        /// Coordinates of the layout.
+        expected: usize,
+    },
+    /// A singular value is negative or not finite.
+    #[error("estimator: singular value {index} is {value}, expected a finite number, at least 0")]
+    SingularValue {
+        /// Flat coordinate.
+        index: usize,
+        /// Its value.
+        value: f32,
     },
     /// Not one reward per member.
     #[error(
@@ -132,6 +178,13 @@ pub struct GenerationReport {
     pub update_rms: f64,
 }
 
+impl From<GenerationReport> for RewardSummary {
+    fn from(report: GenerationReport) -> Self {
+        let GenerationReport { mean, best, spread, dropped_pairs, flat, .. } = report;
+        Self { mean, best, spread, dropped_pairs, flat }
+    }
+}
+
 /// The state of a run: coordinates and what is needed to improve them.
 ///
 /// ```
@@ -153,10 +206,10 @@ pub struct GenerationReport {
 pub struct Estimator {
     config: EsConfig,
     noise: Noise,
+    scales: Scales,
     generation: u32,
     coordinates: Vec<f32>,
-    /// Empty without momentum.
-    momentum: Vec<f64>,
+    ascent: Ascent,
     /// Sum of the averaged iterates; empty without averaging.
     sum: Vec<f64>,
     averaged: u32,
@@ -174,17 +227,73 @@ impl Estimator {
     /// nothing.
     ///
     /// # Errors
-    /// [`EstimatorError::Config`] for a setting out of range.
+    /// [`EstimatorError::Config`] for a setting out of range, [`EstimatorError::ScaleCount`] for
+    /// scales of another layout, [`EstimatorError::Units`] for absolute coordinates.
     pub fn new(config: EsConfig, layout: &Layout) -> Result<Self, EstimatorError> {
-        config.validate()?;
-        let n = layout.coordinates();
-        let only_if = |needed: bool| vec![0.0; if needed { n } else { 0 }];
+        let lengths: Vec<usize> = layout.linears().iter().map(|linear| linear.d_in).collect();
+        Self::over(config, &lengths)
+    }
+
+    /// As [`new`](Self::new), with [absolute](Coordinates::Absolute) coordinates: `s` are the layout's
+    /// singular values, one per coordinate
+    /// ([`LinearSpectrum::s`](crate::spectrum::LinearSpectrum::s), linear after linear). A coordinate
+    /// whose singular value is 0 stays 0.
+    ///
+    /// ```
+    /// use fura_core::estimator::{Coordinates, EsConfig, Estimator};
+    /// use fura_core::layout::{Layout, Linear};
+    /// let layout = Layout::new(2, [Linear::new("w", 2, 2)])?;
+    /// let config = EsConfig { coordinates: Coordinates::Absolute, ..EsConfig::default() };
+    /// let absolute = Estimator::absolute(config, &layout, &[4.0, 0.5])?;
+    /// let relative = Estimator::new(EsConfig::default(), &layout)?;
+    /// let member = relative.ask().members().next().unwrap();
+    /// let (mut a, mut r) = ([0.0; 2], [0.0; 2]);
+    /// absolute.member_coordinates(member, 0..2, &mut a);
+    /// relative.member_coordinates(member, 0..2, &mut r);
+    /// assert_eq!(a, [r[0] / 4.0, r[1] / 0.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), for relative coordinates, and for singular values that do not fit.
+    pub fn absolute(config: EsConfig, layout: &Layout, s: &[f32]) -> Result<Self, EstimatorError> {
+        if config.coordinates != Coordinates::Absolute {
+            let (used, instead) = ("Estimator::absolute", "Estimator::new");
+            return Err(EstimatorError::Units { found: "relative", used, instead });
+        }
+        let (found, expected) = (s.len(), layout.coordinates());
+        if found != expected {
+            return Err(EstimatorError::SingularValueCount { found, expected });
+        }
+        if let Some((index, &value)) =
+            s.iter().enumerate().find(|&(_, &s)| !(0.0..f32::INFINITY).contains(&s))
+        {
+            return Err(EstimatorError::SingularValue { index, value });
+        }
+        let relative = EsConfig { coordinates: Coordinates::Relative, ..config.clone() };
+        let estimator = Self::new(relative, layout)?;
+        Ok(Self { scales: estimator.scales.divided_by(s), config, ..estimator })
+    }
+
+    /// As [`new`](Self::new), with `lengths[l]` coordinates for linear `l`: any
+    /// [space](crate::space) of coordinates in which zero is the base model.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn over(config: EsConfig, lengths: &[usize]) -> Result<Self, EstimatorError> {
+        config.validate_for(lengths.len())?;
+        if config.coordinates != Coordinates::Relative {
+            let (used, instead) = ("Estimator::new", "Estimator::absolute");
+            return Err(EstimatorError::Units { found: "absolute", used, instead });
+        }
+        let n = lengths.iter().sum();
         Ok(Self {
-            noise: Noise::new(config.seed),
+            noise: Noise::with_distribution(config.seed, config.noise),
+            scales: Scales::new(&config.linear_scales, lengths),
             generation: 0,
             coordinates: vec![0.0; n],
-            momentum: only_if(config.momentum > 0.0),
-            sum: only_if(config.average_from.is_some()),
+            ascent: Ascent::new(&config, n),
+            sum: vec![0.0; if config.average_from.is_some() { n } else { 0 }],
             averaged: 0,
             shaper: Shaper::new(config.pairs),
             perturbation: vec![0.0; CHUNK.min(n)],
@@ -217,14 +326,20 @@ impl Estimator {
     pub fn member_coordinates(&self, member: Member, range: Range<usize>, out: &mut [f32]) {
         assert!(member.pair < self.config.pairs, "member of another population");
         let centre = &self.coordinates[range.clone()];
-        self.noise.fill(self.generation, member.pair, range, out);
+        self.noise.fill(self.generation, member.pair, range.clone(), out);
         let sigma = match member.sign {
             Sign::Plus => self.config.sigma,
             Sign::Minus => -self.config.sigma,
         };
         let bound = self.config.bound;
-        for (x, &c) in out.iter_mut().zip(centre) {
-            *x = (c + sigma * *x).clamp(-bound, bound);
+        for (x, reciprocal) in out.iter_mut().zip(self.scales.reciprocals(range.clone())) {
+            *x *= reciprocal;
+        }
+        for (piece, scale) in self.scales.pieces(range) {
+            let sigma = sigma * scale;
+            for (x, &c) in out[piece.clone()].iter_mut().zip(&centre[piece]) {
+                *x = (c + sigma * *x).clamp(-bound, bound);
+            }
         }
     }
 
@@ -274,9 +389,9 @@ impl Estimator {
         let config = &self.config;
         let alpha = config.alpha_at(self.generation);
         let keep = 1.0 - f64::from(config.decay);
-        let momentum = f64::from(config.momentum);
         let scale = 1.0 / f64::from(config.pairs);
         let mut change = 0.0;
+        self.ascent.begin();
         for (chunk, coordinates) in self.coordinates.chunks_mut(CHUNK).enumerate() {
             let len = coordinates.len();
             let start = chunk * CHUNK;
@@ -294,18 +409,19 @@ impl Estimator {
                 }
             }
             step.iter_mut().for_each(|sum| *sum *= scale);
-            if momentum > 0.0 {
-                for (m, g) in self.momentum[start..start + len].iter_mut().zip(step.iter_mut()) {
-                    *m = momentum * *m + *g;
-                    *g = *m;
-                }
+            self.ascent.direct(start, step);
+            for (g, reciprocal) in step.iter_mut().zip(self.scales.reciprocals(start..start + len)) {
+                *g *= f64::from(*reciprocal);
             }
-            for (c, &g) in coordinates.iter_mut().zip(step.iter()) {
-                let old = f64::from(*c);
-                let new = (keep * old + alpha * g) as f32;
-                *c = new.clamp(-config.bound, config.bound);
-                let moved = f64::from(*c) - old;
-                change += moved * moved;
+            for (piece, scale) in self.scales.pieces(start..start + len) {
+                let alpha = alpha * f64::from(scale);
+                for (c, &g) in coordinates[piece.clone()].iter_mut().zip(&step[piece]) {
+                    let old = f64::from(*c);
+                    let new = (keep * old + alpha * g) as f32;
+                    *c = new.clamp(-config.bound, config.bound);
+                    let moved = f64::from(*c) - old;
+                    change += moved * moved;
+                }
             }
         }
         change

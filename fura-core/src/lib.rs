@@ -26,7 +26,8 @@
 //! comes out the same, bit for bit, on every machine. To run a specialist,
 //! [`load`](specialist::Specialist::load) it and [`check_base`](specialist::Specialist::check_base).
 //!
-//! **Per forward pass.** Before each linear, transform its input block by block as above.
+//! **Per forward pass.** Before each linear, transform its input block by block as above:
+//! [`Transform`](transform::Transform) does it for a member's rows, in a buffer that is reused.
 //!
 //! **Per generation** of training: [`ask`](estimator::Estimator::ask); for each member write its
 //! coordinates with [`member_coordinates`](estimator::Estimator::member_coordinates) (a linear at
@@ -35,7 +36,17 @@
 //! [`tell`](estimator::Estimator::tell). None of these allocates. To resume after an interruption,
 //! [`RunLog::resume`](runlog::RunLog::resume) and [`replay`](runlog::replay). At the end, save
 //! [`final_coordinates`](estimator::Estimator::final_coordinates) in a
-//! [`Specialist`](specialist::Specialist).
+//! [`Specialist`](specialist::Specialist), or ship the log itself
+//! ([`from_run_log`](specialist::Specialist::from_run_log)).
+//!
+//! **Before training,** choose `sigma` by a [probe](estimator::SpreadBand), and keep
+//! `alpha / sqrt(pairs)` when the population changes ([`with_pairs`](estimator::EsConfig::with_pairs)).
+//!
+//! **To compare** with SVF, channel scaling, random bases, LoRA, full-parameter search or quantized
+//! evolution strategies, run them through the same engine: [`space`].
+//!
+//! `examples/foreign_engine.rs` does all of this in an engine with a 4-bit matrix type and threads of its
+//! own.
 //!
 //! # A foreign engine in twenty lines
 //! The "engine" is one 4 x 4 linear; its task is to bring `W x` close to a target, and its reward
@@ -83,6 +94,7 @@
 //! for any number of threads.
 
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod durable;
 pub mod estimator;
@@ -90,6 +102,7 @@ pub mod fingerprint;
 pub mod layout;
 pub mod noise;
 pub mod runlog;
+pub mod space;
 pub mod specialist;
 pub mod spectrum;
 pub mod transform;

@@ -1,4 +1,4 @@
-//! Counter-addressed Gaussian noise: any stretch of any member's perturbation, on its own.
+//! Counter-addressed noise: any stretch of any member's perturbation, on its own.
 //!
 //! Evolution strategies never store a perturbation. It is generated again wherever it is
 //! needed: once per linear while a member is evaluated, once more for the update, and once more by
@@ -6,7 +6,7 @@
 //! `(run seed, generation, pair, coordinate)`, computed with operations that give the same
 //! bits on every machine.
 //!
-//! # The scheme, byte for byte
+//! # Gaussian noise, byte for byte
 //! 1. `key` = BLAKE3 `derive_key` with context `"fura 2026 noise v1 chacha8 box-muller"` over the
 //!    run seed as 8 little-endian bytes.
 //! 2. The words are the ChaCha8 key stream (64-bit block counter, 64-bit stream) of `key` with
@@ -21,14 +21,31 @@
 //! Nothing is rejected, so positions never shift. The address space of a member is the whole
 //! flat vector: two linears of equal shape never share noise, nor do two pairs or generations.
 //! Since `u >= 2^-32`, `|e| <= 6.661`.
+//!
+//! # Rademacher noise, byte for byte
+//! Words as above, with context `"fura 2026 noise v1 chacha8 rademacher"`. Coordinate `j` is `+1` if bit
+//! `j mod 32` (0 the lowest) of `word[j div 32]` is set, else `-1`.
 
 use std::f64::consts::TAU;
 use std::ops::Range;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
-/// The noise of one run, a function of its seed.
+/// Distribution of every single noise value. All have mean 0 and variance 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Distribution {
+    /// Standard normal.
+    #[default]
+    Gaussian,
+    /// `+1` or `-1`, equally likely: the same length for every perturbation, and cheaper.
+    Rademacher,
+}
+
+/// The noise of one run, a function of its seed and distribution.
 ///
 /// ```
 /// use fura_core::noise::Noise;
@@ -39,21 +56,25 @@ use rand::{Rng, SeedableRng};
 /// noise.fill(3, 0, 41..50, &mut part);
 /// assert_eq!(part, whole[41..50]);
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Noise {
-    key: [u8; 32],
-}
-
-impl std::fmt::Debug for Noise {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Noise").finish_non_exhaustive()
-    }
+    words: Words,
+    distribution: Distribution,
 }
 
 impl Noise {
-    /// Noise for a run with this seed.
+    /// Gaussian noise for a run with this seed.
     pub fn new(seed: u64) -> Self {
-        Self { key: blake3::derive_key("fura 2026 noise v1 chacha8 box-muller", &seed.to_le_bytes()) }
+        Self::with_distribution(seed, Distribution::Gaussian)
+    }
+
+    /// Noise of a given distribution for a run with this seed.
+    pub fn with_distribution(seed: u64, distribution: Distribution) -> Self {
+        let context = match distribution {
+            Distribution::Gaussian => "fura 2026 noise v1 chacha8 box-muller",
+            Distribution::Rademacher => "fura 2026 noise v1 chacha8 rademacher",
+        };
+        Self { words: Words::new(context, seed), distribution }
     }
 
     /// Writes the noise of `range` (flat coordinates) of a pair of a generation to `out`.
@@ -67,11 +88,16 @@ impl Noise {
         if range.is_empty() {
             return;
         }
-        let mut rng = ChaCha8Rng::from_seed(self.key);
-        rng.set_stream(u64::from(generation) << 32 | u64::from(pair));
-        rng.set_word_pos((range.start & !1) as u128);
+        match self.distribution {
+            Distribution::Gaussian => self.gaussian(generation, pair, range.start, out),
+            Distribution::Rademacher => self.rademacher(generation, pair, range.start, out),
+        }
+    }
+
+    fn gaussian(&self, generation: u32, pair: u32, start: usize, out: &mut [f32]) {
+        let mut rng = self.words.at(generation, pair, start & !1);
         let mut out = out;
-        if range.start % 2 == 1 {
+        if start % 2 == 1 {
             // The range begins on the second half of a couple.
             out[0] = couple(&mut rng).1;
             out = &mut out[1..];
@@ -83,6 +109,47 @@ impl Noise {
         if let [last] = tail {
             *last = couple(&mut rng).0;
         }
+    }
+
+    fn rademacher(&self, generation: u32, pair: u32, start: usize, out: &mut [f32]) {
+        let mut rng = self.words.at(generation, pair, start / 32);
+        let mut bit = start % 32;
+        let mut word = rng.next_u32() >> bit;
+        for e in out {
+            if bit == 32 {
+                (bit, word) = (0, rng.next_u32());
+            }
+            *e = if word & 1 == 1 { 1.0 } else { -1.0 };
+            word >>= 1;
+            bit += 1;
+        }
+    }
+}
+
+/// Key streams addressed by generation, pair and word.
+#[derive(Clone)]
+pub(crate) struct Words {
+    key: [u8; 32],
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Words").finish_non_exhaustive()
+    }
+}
+
+impl Words {
+    /// The streams of `seed` under a context that no other use shares.
+    pub(crate) fn new(context: &str, seed: u64) -> Self {
+        Self { key: blake3::derive_key(context, &seed.to_le_bytes()) }
+    }
+
+    /// The stream of a pair of a generation, from its word number `start` on.
+    pub(crate) fn at(&self, generation: u32, pair: u32, start: usize) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::from_seed(self.key);
+        rng.set_stream(u64::from(generation) << 32 | u64::from(pair));
+        rng.set_word_pos(start as u128);
+        rng
     }
 }
 

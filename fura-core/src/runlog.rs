@@ -185,7 +185,8 @@ impl RunLog {
                 header.format
             )));
         }
-        (header.config.validate()).map_err(|error| refused(error.to_string()))?;
+        (header.config.validate_for(header.layout.linears().len()))
+            .map_err(|error| refused(error.to_string()))?;
         let json = serde_json::to_vec(header).map_err(|error| refused(error.to_string()))?;
         let file = (OpenOptions::new().write(true).create_new(true).open(&path)).map_err(|source| {
             match source.kind() {
@@ -338,9 +339,26 @@ impl RunLog {
 /// Recomputes a run's estimator from its log, without the model.
 ///
 /// # Errors
-/// Settings or reward counts that do not fit the header.
+/// Settings or reward counts that do not fit the header; [`EstimatorError::Units`] for a run in absolute
+/// coordinates, which [`replay_absolute`] replays.
 pub fn replay(header: &RunHeader, generations: &[Vec<f64>]) -> Result<Estimator, EstimatorError> {
-    let mut estimator = Estimator::new(header.config.clone(), &header.layout)?;
+    tell_all(Estimator::new(header.config.clone(), &header.layout)?, generations)
+}
+
+/// Recomputes a run in [absolute](crate::estimator::Coordinates::Absolute) coordinates from its log and
+/// the base model's singular values, as [`Estimator::absolute`] takes them.
+///
+/// # Errors
+/// As [`replay`] and [`Estimator::absolute`].
+pub fn replay_absolute(
+    header: &RunHeader,
+    s: &[f32],
+    generations: &[Vec<f64>],
+) -> Result<Estimator, EstimatorError> {
+    tell_all(Estimator::absolute(header.config.clone(), &header.layout, s)?, generations)
+}
+
+fn tell_all(mut estimator: Estimator, generations: &[Vec<f64>]) -> Result<Estimator, EstimatorError> {
     for rewards in generations {
         estimator.tell(rewards)?;
     }
@@ -388,7 +406,8 @@ fn parse(bytes: &[u8], path: &Path) -> Result<(RunHistory, Tag), RunLogError> {
         let problem = format!("format {found}, expected {FORMAT_VERSION}; use the fura that wrote it");
         return Err(damaged(at, problem));
     }
-    (header.config.validate()).map_err(|error| damaged(at, format!("header record: {error}")))?;
+    (header.config.validate_for(header.layout.linears().len()))
+        .map_err(|error| damaged(at, format!("header record: {error}")))?;
     at += payload.len() + record::OVERHEAD;
     let mut history =
         RunHistory { header, generations: Vec::new(), notes: Vec::new(), finished: false, torn_bytes: 0 };

@@ -1,7 +1,7 @@
 //! The specialist file: trained coordinates, and proof of which model they belong to.
 //!
-//! A safetensors file, so any tool that opens those can read it: one 1-D `F32` tensor per linear,
-//! named as the linear, in layout order; the metadata are strings:
+//! A safetensors file, so any tool that opens those can read it: one 1-D tensor per linear, all `F32` or
+//! all `F16`, named as the linear, in layout order; the metadata are strings:
 //!
 //! | key | value |
 //! |---|---|
@@ -17,6 +17,9 @@
 //! fingerprint: [`Specialist::check_base`] refuses anything but a full match. Files are written
 //! byte for byte the same from the same specialist, through a temporary file and a rename, so
 //! saving over a file that is memory-mapped or in use is safe.
+//!
+//! A specialist may also travel as the log of the run that trained it, which is smaller by far for a large
+//! model: [`Specialist::from_run_log`].
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -25,9 +28,13 @@ use std::path::{Path, PathBuf};
 
 use safetensors::{Dtype, SafeTensors};
 
+mod arithmetic;
+mod half;
+
 use crate::durable::{parent, sync_entry};
 use crate::fingerprint::Fingerprint;
 use crate::layout::{Layout, MAX_COORDINATES};
+use crate::runlog::{RunHistory, replay};
 
 const FORMAT: &str = "fura-specialist";
 const VERSION: &str = "1";
@@ -101,6 +108,22 @@ pub enum SpecialistError {
         /// Coordinates of the layout.
         expected: usize,
     },
+    /// Nothing to average.
+    #[error("specialist: an average of no specialists; give at least one")]
+    Empty,
+    /// Two specialists are not of one base and layout.
+    #[error("specialists {left:?} and {right:?} cannot be combined: {difference}")]
+    Mismatch {
+        /// The first one's name.
+        left: String,
+        /// The second one's name.
+        right: String,
+        /// Everything that differs, and what to do.
+        difference: String,
+    },
+    /// A run cannot be replayed.
+    #[error("specialist of a run log: {0}")]
+    Replay(#[from] crate::estimator::EstimatorError),
     /// The specialist was trained on another model or layout.
     #[error("specialist {name:?} does not fit this model: {difference}")]
     WrongBase {
@@ -109,6 +132,34 @@ pub enum SpecialistError {
         /// Everything that differs, and what to do.
         difference: String,
     },
+}
+
+/// How a file stores coordinates. In memory they are `f32` always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Precision {
+    /// As they are.
+    #[default]
+    F32,
+    /// Rounded to the nearest binary16, ties to even, in half the space. The relative error is at most
+    /// 2^-11 down to 6e-5, and the absolute one 2^-25 below. What would round to 1 or -1 becomes the
+    /// nearest number inside.
+    F16,
+}
+
+impl Precision {
+    fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+        }
+    }
+
+    fn dtype(self) -> &'static str {
+        match self {
+            Self::F32 => "F32",
+            Self::F16 => "F16",
+        }
+    }
 }
 
 /// Free text a specialist carries about itself.
@@ -172,6 +223,43 @@ impl Specialist {
         Ok(Self { base, layout, coordinates, provenance })
     }
 
+    /// Rebuilds the specialist of a run from its log alone, without the model: bit for bit what training
+    /// arrived at. The log may end anywhere; its header says what the provenance does not.
+    ///
+    /// ```
+    /// use fura_core::estimator::EsConfig;
+    /// use fura_core::fingerprint::Fingerprint;
+    /// use fura_core::layout::{Layout, Linear};
+    /// use fura_core::runlog::{RunHeader, RunLog};
+    /// use fura_core::specialist::Specialist;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("run.furalog");
+    /// let layout = Layout::new(4, [Linear::new("w", 8, 8)])?;
+    /// let config = EsConfig { pairs: 1, ..EsConfig::default() };
+    /// let header = RunHeader::new(Fingerprint::of(b"model"), layout, config, "toy");
+    /// RunLog::create(&path, &header)?.append_generation(&[1.0, 0.0])?;
+    /// let history = RunLog::read(&std::fs::read(&path)?, &path)?;
+    /// let specialist = Specialist::from_run_log(&history)?;
+    /// assert_eq!(specialist.base(), Fingerprint::of(b"model"));
+    /// assert!(specialist.coordinates().iter().any(|&c| c != 0.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecialistError::Replay`] for a history that does not fit its header, or one of
+    /// [absolute](crate::estimator::Coordinates::Absolute) coordinates, which needs the singular values:
+    /// [`replay_absolute`](crate::runlog::replay_absolute).
+    pub fn from_run_log(history: &RunHistory) -> Result<Self, SpecialistError> {
+        let RunHistory { header, generations, .. } = history;
+        let coordinates = replay(header, generations)?.final_coordinates();
+        let provenance = Provenance {
+            name: String::new(),
+            task: header.task.clone(),
+            created_by: header.created_by.clone(),
+        };
+        Self::new(header.base, header.layout.clone(), coordinates, provenance)
+    }
+
     /// Fingerprint of the base model.
     pub fn base(&self) -> Fingerprint {
         self.base
@@ -198,6 +286,15 @@ impl Specialist {
     /// # Errors
     /// [`SpecialistError::WrongBase`] listing everything that differs.
     pub fn check_base(&self, base: &Fingerprint, layout: &Layout) -> Result<(), SpecialistError> {
+        let difference = self.difference_from(base, layout, "this model");
+        match difference.is_empty() {
+            true => Ok(()),
+            false => Err(SpecialistError::WrongBase { name: self.provenance.name.clone(), difference }),
+        }
+    }
+
+    /// Everything in which its base differs from that of `whom`; empty if nothing does.
+    fn difference_from(&self, base: &Fingerprint, layout: &Layout, whom: &str) -> String {
         let mut difference = String::new();
         let mut add = |text: String| {
             let separator = if difference.is_empty() { "" } else { "; " };
@@ -205,38 +302,40 @@ impl Specialist {
             let _ = write!(difference, "{separator}{text}");
         };
         if self.base != *base {
+            let its = self.base;
             add(format!(
-                "it was trained on base {}, this model is {base}: use the very file it was trained on",
-                self.base
+                "it was trained on base {its}, {whom} is {base}: use the very file it was trained on"
             ));
         }
         if self.layout.block() != layout.block() {
             let (its, ours) = (self.layout.block(), layout.block());
-            add(format!("its block size is {its}, this one's {ours}: load the model with its block"));
+            add(format!("its block size is {its}, that of {whom} {ours}: load the model with its block"));
         }
         let (its, ours) = (self.layout.linears(), layout.linears());
         let only_its: Vec<&str> = names_missing(&self.layout, layout);
         let only_ours: Vec<&str> = names_missing(layout, &self.layout);
         if !only_its.is_empty() || !only_ours.is_empty() {
             let (its, ours) = (shortened(&only_its), shortened(&only_ours));
-            add(format!("linears only it has: {its}; only this model has: {ours}"));
+            add(format!("linears only it has: {its}; only {whom} has: {ours}"));
         } else if let Some((a, b)) = its.iter().zip(ours).find(|(a, b)| a != b) {
             add(match a.name == b.name {
                 true => format!(
-                    "linear {:?} is {} x {} in it, {} x {} in this model",
+                    "linear {:?} is {} x {} in it, {} x {} in {whom}",
                     a.name, a.d_out, a.d_in, b.d_out, b.d_in
                 ),
-                false => format!("it lists linear {:?} where this model lists {:?}", a.name, b.name),
+                false => format!("it lists linear {:?} where {whom} lists {:?}", a.name, b.name),
             });
         }
-        match difference.is_empty() {
-            true => Ok(()),
-            false => Err(SpecialistError::WrongBase { name: self.provenance.name.clone(), difference }),
-        }
+        difference
     }
 
-    /// The file's bytes; equal specialists give equal bytes.
+    /// The bytes of its file in `f32`; equal specialists give equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_as(Precision::F32)
+    }
+
+    /// The bytes of its file; equal specialists give equal bytes.
+    pub fn to_bytes_as(&self, precision: Precision) -> Vec<u8> {
         // Written here because the safetensors crate takes metadata in a hash map, whose order
         // differs from run to run.
         let block = self.layout.block().to_string();
@@ -261,22 +360,27 @@ impl Specialist {
         header.push('}');
         for (l, linear) in self.layout.linears().iter().enumerate() {
             let range = self.layout.range(l);
+            let (width, dtype) = (precision.bytes(), precision.dtype());
             let _ = write!(
                 header,
-                ",{}:{{\"dtype\":\"F32\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                ",{}:{{\"dtype\":\"{dtype}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                 quoted(&linear.name),
                 linear.d_in,
-                4 * range.start,
-                4 * range.end
+                width * range.start,
+                width * range.end
             );
         }
         header.push('}');
         // Spaces bring the data to a multiple of 8, as the format asks.
         header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
-        let mut bytes = Vec::with_capacity(8 + header.len() + 4 * self.coordinates.len());
+        let mut bytes = Vec::with_capacity(8 + header.len() + precision.bytes() * self.coordinates.len());
         bytes.extend((header.len() as u64).to_le_bytes());
         bytes.extend(header.as_bytes());
-        bytes.extend(self.coordinates.iter().flat_map(|c| c.to_le_bytes()));
+        let coordinates = self.coordinates.iter();
+        match precision {
+            Precision::F32 => bytes.extend(coordinates.flat_map(|c| c.to_le_bytes())),
+            Precision::F16 => bytes.extend(coordinates.flat_map(|&c| half::from_f32(c).to_le_bytes())),
+        }
         bytes
     }
 
@@ -326,11 +430,33 @@ impl Specialist {
         Self::new(base, layout, coordinates, provenance)
     }
 
-    /// Writes the file: to a temporary file beside it, flushed, then renamed into place.
+    /// Writes the file in `f32`: to a temporary file beside it, flushed, then renamed into place.
     ///
     /// # Errors
     /// I/O; whatever was at `path` is then untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SpecialistError> {
+        self.save_as(path, Precision::F32)
+    }
+
+    /// As [`save`](Self::save), in a chosen precision.
+    ///
+    /// ```
+    /// use fura_core::fingerprint::Fingerprint;
+    /// use fura_core::layout::{Layout, Linear};
+    /// use fura_core::specialist::{Precision, Provenance, Specialist};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("half.safetensors");
+    /// let layout = Layout::new(2, [Linear::new("w", 2, 2)])?;
+    /// let exact = Specialist::new(Fingerprint::of(b"m"), layout, vec![0.1, 0.5], Provenance::default())?;
+    /// exact.save_as(&path, Precision::F16)?;
+    /// let read = Specialist::load(&path)?; // nothing to say: the file knows
+    /// assert_eq!(read.coordinates(), [0.099975586, 0.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn save_as(&self, path: impl AsRef<Path>, precision: Precision) -> Result<(), SpecialistError> {
         let path = path.as_ref();
         let failed = |action: &'static str| {
             move |source: io::Error| SpecialistError::Io { path: path.to_path_buf(), action, source }
@@ -340,7 +466,7 @@ impl Specialist {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(parent(path)).map_err(failed("creating a temporary file"))?;
-        (file.write_all(&self.to_bytes()).and_then(|()| file.as_file().sync_all()))
+        (file.write_all(&self.to_bytes_as(precision)).and_then(|()| file.as_file().sync_all()))
             .map_err(failed("writing"))?;
         file.persist(path).map_err(|error| failed("renaming into place")(error.error))?;
         sync_entry(path).map_err(failed("flushing the directory"))
@@ -382,6 +508,7 @@ fn gather(tensors: &SafeTensors<'_>, layout: &Layout, path: &Path) -> Result<Vec
     };
     // All shapes are checked against the file's bytes before anything is reserved.
     let mut data = Vec::new();
+    let mut precision = None;
     for linear in layout.linears() {
         let name = linear.name.as_str();
         let Ok(tensor) = tensors.tensor(name) else {
@@ -390,9 +517,17 @@ fn gather(tensors: &SafeTensors<'_>, layout: &Layout, path: &Path) -> Result<Vec
             let problem = format!("missing; the file has {}", shortened(&names));
             return Err(wrong(name, problem));
         };
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != [linear.d_in] {
+        let found = match tensor.dtype() {
+            Dtype::F32 => Some(Precision::F32),
+            Dtype::F16 => Some(Precision::F16),
+            _ => None,
+        };
+        // The first tensor decides what all of them are.
+        precision = precision.or(found);
+        if found.is_none() || found != precision || tensor.shape() != [linear.d_in] {
             let (dtype, shape) = (tensor.dtype(), tensor.shape());
-            let problem = format!("is {dtype:?} {shape:?}, expected F32 [{}]", linear.d_in);
+            let expected = precision.map_or("F32 or F16", Precision::dtype);
+            let problem = format!("is {dtype:?} {shape:?}, expected {expected} [{}]", linear.d_in);
             return Err(wrong(name, problem));
         }
         data.push(tensor.data());
@@ -409,7 +544,13 @@ fn gather(tensors: &SafeTensors<'_>, layout: &Layout, path: &Path) -> Result<Vec
     }
     let mut coordinates = Vec::with_capacity(layout.coordinates());
     for bytes in data {
-        coordinates.extend(bytes.as_chunks::<4>().0.iter().map(|&c| f32::from_le_bytes(c)));
+        match precision {
+            Some(Precision::F16) => {
+                let halves = bytes.as_chunks::<2>().0.iter().map(|&c| u16::from_le_bytes(c));
+                coordinates.extend(halves.map(half::to_f32));
+            }
+            _ => coordinates.extend(bytes.as_chunks::<4>().0.iter().map(|&c| f32::from_le_bytes(c))),
+        }
     }
     Ok(coordinates)
 }

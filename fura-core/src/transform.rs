@@ -8,14 +8,14 @@
 //! its rows; kernels and canonical order are those of [`fura_simd::block`], equal bits on every CPU.
 
 use crate::layout::Layout;
-use fura_simd::{Isa, block};
+pub use fura_simd::Isa;
+use fura_simd::block;
 
 /// Materialized transforms of one linear, in a buffer that is reused from member to member.
 ///
 /// ```
 /// use fura_core::spectrum::Decomposer;
-/// use fura_core::transform::Transform;
-/// use fura_simd::Isa;
+/// use fura_core::transform::{Isa, Transform};
 ///
 /// // One linear of 2 outputs and 2 inputs, one block.
 /// let w = [3.0f32, 1.0, 1.0, 3.0];

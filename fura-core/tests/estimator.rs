@@ -1,8 +1,8 @@
 //! Properties of the estimator.
 
-use fura_core::estimator::{EsConfig, Estimator, EstimatorError, Member, Shaping, Sign};
+use fura_core::estimator::{Adam, Coordinates, EsConfig, Estimator, EstimatorError, Member, Shaping, Sign};
 use fura_core::layout::{Layout, Linear};
-use fura_core::noise::Noise;
+use fura_core::noise::{Distribution, Noise};
 use proptest::prelude::*;
 
 /// Two linears, 1500 coordinates: more than one chunk, and a boundary inside one.
@@ -103,6 +103,52 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Scaling a linear is ascent in `c / scale`: with a power of two, the same run bit for bit, scaled.
+    #[test]
+    fn a_scaled_linear_is_the_unscaled_run_in_other_units(
+        rewards in prop::collection::vec(-1.0f64..1.0, 8), exponent in -3i32..1, decay in 0f32..0.5,
+    ) {
+        let scale = 2f32.powi(exponent);
+        let config = EsConfig { pairs: 4, decay, momentum: 0.5, bound: 0.99, ..EsConfig::default() };
+        let mut plain = estimator(config.clone());
+        let mut scaled = estimator(EsConfig { linear_scales: vec![scale, 1.0], ..config.clone() });
+        let mut ones = estimator(EsConfig { linear_scales: vec![1.0, 1.0], ..config });
+        let member = Member { pair: 2, sign: Sign::Minus };
+        for _ in 0..3 {
+            let (mut a, mut b, mut c) = (vec![0.0; 1500], vec![0.0; 1500], vec![0.0; 1500]);
+            plain.member_coordinates(member, 0..1500, &mut a);
+            scaled.member_coordinates(member, 0..1500, &mut b);
+            ones.member_coordinates(member, 0..1500, &mut c);
+            prop_assert_eq!(&a, &c);
+            a[..700].iter_mut().for_each(|a| *a *= scale);
+            prop_assert_eq!(a, b);
+            for es in [&mut plain, &mut scaled, &mut ones] {
+                es.tell(&rewards).unwrap();
+            }
+            prop_assert_eq!(plain.coordinates(), ones.coordinates());
+            let mut expected = plain.coordinates().to_vec();
+            expected[..700].iter_mut().for_each(|c| *c *= scale);
+            prop_assert_eq!(&expected[..], scaled.coordinates());
+        }
+    }
+}
+
+#[test]
+fn a_scale_of_zero_freezes_a_linear() {
+    let config = EsConfig { pairs: 4, linear_scales: vec![0.0, 1.0], ..EsConfig::default() };
+    let es = run(config, 3, quadratic);
+    assert!(es.coordinates()[..700].iter().all(|&c| c == 0.0));
+    assert!(es.coordinates()[700..].iter().all(|&c| c != 0.0));
+}
+
+#[test]
+fn scales_of_another_layout_are_refused() {
+    let config = EsConfig { linear_scales: vec![1.0; 3], ..EsConfig::default() };
+    let error = Estimator::new(config, &layout()).unwrap_err();
+    assert_eq!(error, EstimatorError::ScaleCount { found: 3, expected: 2 });
+}
+
 #[test]
 fn every_shaping_learns_a_quadratic() {
     for shaping in [Shaping::ZScore, Shaping::CentredRanks, Shaping::PairSign, Shaping::None] {
@@ -177,6 +223,107 @@ fn momentum_accumulates() {
         es.tell(&[1.0, 0.0]).unwrap();
     }
     assert_ne!(plain.coordinates(), heavy.coordinates());
+}
+
+/// Adam as its paper states it, bias corrections by powers.
+#[test]
+fn adam_is_the_published_algorithm() {
+    let adam = Adam { beta1: 0.75, beta2: 0.5, epsilon: 1e-3 };
+    let config =
+        EsConfig { seed: 2, pairs: 2, adam: Some(adam), shaping: Shaping::None, ..EsConfig::default() };
+    let mut es = estimator(config.clone());
+    let rewards = [[0.3, -0.4, 0.9, 0.1], [0.2, 0.8, -0.6, 0.0], [0.5; 4], [1.0, 0.0, 0.0, 0.25]];
+    let (mut m, mut v, mut c, mut k) = (vec![0.0; 1500], vec![0.0; 1500], vec![0.0f32; 1500], 0);
+    for (t, rewards) in (0..).zip(rewards) {
+        es.tell(&rewards).unwrap();
+        if rewards == [0.5; 4] {
+            continue; // flat: no step, no decay of the moments
+        }
+        k += 1;
+        let noise = [0, 1].map(|pair| {
+            let mut e = vec![0.0; 1500];
+            Noise::new(2).fill(t, pair, 0..1500, &mut e);
+            e
+        });
+        for j in 0..1500 {
+            let sum = |i: usize| (rewards[2 * i] - rewards[2 * i + 1]) * f64::from(noise[i][j]);
+            let g: f64 = (sum(0) + sum(1)) / 2.0;
+            m[j] = 0.75 * m[j] + 0.25 * g;
+            v[j] = 0.5 * v[j] + 0.5 * g * g;
+            let (mhat, vhat) = (m[j] / (1.0 - 0.75f64.powi(k)), v[j] / (1.0 - 0.5f64.powi(k)));
+            let step = mhat / (vhat.sqrt() + f64::from(adam.epsilon));
+            c[j] = (f64::from(c[j]) + f64::from(config.alpha) * step) as f32;
+        }
+        assert_eq!(es.coordinates(), c);
+    }
+}
+
+/// Absolute coordinates are relative ones divided by the singular values, in members and in steps.
+#[test]
+fn absolute_coordinates_move_singular_values() {
+    let s: Vec<f32> = (0..1500).map(|j| if j % 50 == 7 { 0.0 } else { 0.25 * (1 + j % 16) as f32 }).collect();
+    let config = EsConfig { pairs: 2, bound: 0.99, shaping: Shaping::None, ..EsConfig::default() };
+    let mut relative = estimator(config.clone());
+    let config = EsConfig { coordinates: Coordinates::Absolute, ..config };
+    let mut absolute = Estimator::absolute(config.clone(), &layout(), &s).unwrap();
+    let rewards = [1.0, 0.25, 0.5, 0.75];
+    let member = Member { pair: 1, sign: Sign::Minus };
+    let (mut a, mut r) = (vec![0.0; 1500], vec![0.0; 1500]);
+    for _ in 0..2 {
+        absolute.member_coordinates(member, 0..1500, &mut a);
+        relative.member_coordinates(member, 0..1500, &mut r);
+        let same = |a: f32, r: f32, s: f32| match s {
+            0.0 => a == 0.0,
+            // d of 2 steps and a perturbation in f32, some divided by s before they are rounded.
+            _ => (a * s - r).abs() <= 4.0 * f32::EPSILON * r.abs().max(0.1) || a.abs() == 0.99,
+        };
+        assert!(a.iter().zip(&r).zip(&s).all(|((&a, &r), &s)| same(a, r, s)));
+        relative.tell(&rewards).unwrap();
+        absolute.tell(&rewards).unwrap();
+        let pairs = absolute.coordinates().iter().zip(relative.coordinates());
+        assert!(pairs.zip(&s).all(|((&a, &r), &s)| same(a, r, s)));
+    }
+    assert!(absolute.coordinates().iter().any(|c| *c != 0.0));
+    // Without singular values, or with ones that make no sense, there is no such estimator.
+    let error = Estimator::new(config.clone(), &layout()).unwrap_err();
+    assert!(matches!(error, EstimatorError::Units { found: "absolute", .. }), "{error}");
+    let error = Estimator::absolute(EsConfig::default(), &layout(), &s).unwrap_err();
+    assert!(matches!(error, EstimatorError::Units { found: "relative", .. }), "{error}");
+    let error = Estimator::absolute(config.clone(), &layout(), &s[1..]).unwrap_err();
+    assert_eq!(error, EstimatorError::SingularValueCount { found: 1499, expected: 1500 });
+    for bad in [-1.0, f32::NAN, f32::INFINITY] {
+        let mut s = s.clone();
+        s[3] = bad;
+        let error = Estimator::absolute(config.clone(), &layout(), &s).unwrap_err();
+        assert!(matches!(error, EstimatorError::SingularValue { index: 3, .. }), "{error}");
+    }
+}
+
+/// The pairs rule: steps of equal length for any population, on rewards that are all noise.
+#[test]
+fn with_pairs_keeps_the_length_of_a_step() {
+    let length = |pairs: u32, seed: u64| {
+        let config = EsConfig { seed, pairs: 4, ..EsConfig::default() }.with_pairs(pairs);
+        let mut es = estimator(config);
+        let rewards: Vec<f64> = (0..2 * pairs).map(|m| libm::sin(f64::from(m * m) + seed as f64)).collect();
+        es.tell(&rewards).unwrap().update_rms
+    };
+    let mean = |pairs: u32| (0..20).map(|seed| length(pairs, seed)).sum::<f64>() / 20.0;
+    let ratio = mean(64) / mean(4);
+    // z-scores of independent rewards have variance 1, their differences 2: the length is alpha sqrt(2 / N). The sum
+    // of 4 squared differences varies by 1/sqrt(2), its root by a third, the mean of 20 by 8 %.
+    assert!((ratio - 1.0).abs() < 0.25, "{ratio}");
+}
+
+#[test]
+fn rademacher_perturbations_all_have_one_length() {
+    let es = estimator(EsConfig { noise: Distribution::Rademacher, ..EsConfig::default() });
+    let mut c = vec![0.0; 1500];
+    es.member_coordinates(Member { pair: 3, sign: Sign::Plus }, 0..1500, &mut c);
+    assert!(c.iter().all(|c| c.abs() == es.config().sigma));
+    let config = EsConfig { pairs: 16, noise: Distribution::Rademacher, ..EsConfig::default() };
+    let trained = run(config, 40, quadratic);
+    assert!(quadratic(trained.coordinates()) > quadratic(&[0.0; 1500]));
 }
 
 #[test]

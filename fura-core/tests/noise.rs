@@ -1,6 +1,6 @@
 //! The noise scheme: addresses, pinned values, statistics.
 
-use fura_core::noise::Noise;
+use fura_core::noise::{Distribution, Noise};
 use proptest::prelude::*;
 
 fn noise(seed: u64, generation: u32, pair: u32, n: usize) -> Vec<f32> {
@@ -9,12 +9,30 @@ fn noise(seed: u64, generation: u32, pair: u32, n: usize) -> Vec<f32> {
     out
 }
 
+fn signs(seed: u64, generation: u32, pair: u32, range: std::ops::Range<usize>) -> Vec<f32> {
+    let mut out = vec![0.0; range.len()];
+    Noise::with_distribution(seed, Distribution::Rademacher).fill(generation, pair, range, &mut out);
+    out
+}
+
 /// The scheme written out a second time from its description, on a plain ChaCha8.
 fn from_the_description(seed: u64, generation: u32, pair: u32, n: usize) -> Vec<f32> {
-    let key = blake3::derive_key("fura 2026 noise v1 chacha8 box-muller", &seed.to_le_bytes());
+    let words = key_stream("fura 2026 noise v1 chacha8 box-muller", seed, generation, pair, n + 1);
+    let couples = words.as_chunks::<2>().0.iter().flat_map(|&[a, b]| {
+        let u = (f64::from(a) + 1.0) / 4_294_967_296.0;
+        let theta = std::f64::consts::TAU * (f64::from(b) / 4_294_967_296.0);
+        let r = (-2.0 * libm::log(u)).sqrt();
+        [(r * libm::cos(theta)) as f32, (r * libm::sin(theta)) as f32]
+    });
+    couples.take(n).collect()
+}
+
+/// At least `n` words of ChaCha8, written out.
+fn key_stream(context: &str, seed: u64, generation: u32, pair: u32, n: usize) -> Vec<u32> {
+    let key = blake3::derive_key(context, &seed.to_le_bytes());
     let mut words = Vec::new();
     for counter in 0u64.. {
-        if words.len() > n {
+        if words.len() >= n {
             break;
         }
         let mut state = [0u32; 16];
@@ -46,13 +64,7 @@ fn from_the_description(seed: u64, generation: u32, pair: u32, n: usize) -> Vec<
         }
         words.extend(x.iter().zip(&state).map(|(x, s)| x.wrapping_add(*s)));
     }
-    let couples = words.as_chunks::<2>().0.iter().flat_map(|&[a, b]| {
-        let u = (f64::from(a) + 1.0) / 4_294_967_296.0;
-        let theta = std::f64::consts::TAU * (f64::from(b) / 4_294_967_296.0);
-        let r = (-2.0 * libm::log(u)).sqrt();
-        [(r * libm::cos(theta)) as f32, (r * libm::sin(theta)) as f32]
-    });
-    couples.take(n).collect()
+    words
 }
 
 proptest! {
@@ -72,6 +84,49 @@ proptest! {
     ) {
         prop_assert_eq!(noise(seed, generation, pair, n), from_the_description(seed, generation, pair, n));
     }
+}
+
+proptest! {
+    #[test]
+    fn signs_come_from_bits_and_any_range_is_a_slice(
+        seed: u64, generation: u32, pair: u32, start in 0usize..200, len in 0usize..200,
+    ) {
+        let words = key_stream("fura 2026 noise v1 chacha8 rademacher", seed, generation, pair, 13);
+        let expected = (start..start + len).map(|j| if words[j / 32] >> (j % 32) & 1 == 1 { 1.0 } else { -1.0 });
+        prop_assert_eq!(signs(seed, generation, pair, start..start + len), expected.collect::<Vec<f32>>());
+    }
+}
+
+#[test]
+fn pinned_signs() {
+    let word = signs(42, 7, 3, 0..32).iter().zip(0..).map(|(&e, j)| u32::from(e > 0.0) << j).sum::<u32>();
+    assert_eq!(word, 182_036_187);
+}
+
+/// Signs are balanced, and independent of their neighbours, of other pairs, generations, seeds, linears, and of the
+/// Gaussian noise of the same address; all sums of `n` independent signs, with standard deviation `sqrt(n)`.
+#[test]
+fn signs_are_fair_and_independent() {
+    let n = 1 << 18;
+    let base = signs(5, 10, 2, 0..2 * n);
+    let others = [
+        vec![1.0; n],
+        signs(5, 10, 3, 0..n),
+        signs(5, 11, 2, 0..n),
+        signs(5, 2, 10, 0..n),
+        signs(6, 10, 2, 0..n),
+        noise(5, 10, 2, n),
+        base[n..].to_vec(),
+        base[1..n + 1].to_vec(),
+        base[31..n + 31].to_vec(),
+        base[32..n + 32].to_vec(),
+    ];
+    for (which, other) in others.iter().enumerate() {
+        let dot: f64 = base.iter().zip(other).map(|(a, b)| f64::from(a * b)).sum();
+        assert!(dot.abs() < 4.0 * (n as f64).sqrt(), "{which}: {dot}");
+    }
+    // Their variance and kurtosis are exactly 1.
+    assert!(base.iter().all(|e| e.abs() == 1.0));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use fura_core::estimator::EsConfig;
+use fura_core::estimator::{Adam, Coordinates, EsConfig};
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::{Layout, Linear};
+use fura_core::noise::Distribution;
 use fura_core::runlog::{RunHeader, RunHistory, RunLog, RunLogError, replay};
 use proptest::prelude::*;
 
@@ -179,10 +180,31 @@ fn headers_that_do_not_fit_are_refused() {
     };
     assert!(matches!(create("a", |h| h.format = 2), Err(RunLogError::Refused { .. })));
     assert!(matches!(create("b", |h| h.config.pairs = 0), Err(RunLogError::Refused { .. })));
+    assert!(matches!(create("c", |h| h.config.linear_scales = vec![1.0]), Err(RunLogError::Refused { .. })));
     assert!(!directory.path().join("a").exists());
     assert!(read(b"FURALOG1").is_err());
     assert!(read(b"GGUF").is_err());
     assert!(read(b"").is_err());
+}
+
+/// Settings at their defaults that version 0.1.0 did not know are not written: it can read the log.
+#[test]
+fn a_header_of_known_settings_is_written_as_ever() {
+    let json = serde_json::to_string(&EsConfig::default()).unwrap();
+    let known = r#"{"seed":0,"pairs":16,"sigma":0.05,"alpha":0.02,"schedule":"constant","shaping":"z_score","spread_floor":1e-6,"decay":0.0,"momentum":0.0,"bound":0.9,"average_from":null}"#;
+    assert_eq!(json, known);
+    assert_eq!(serde_json::from_str::<EsConfig>(known).unwrap(), EsConfig::default());
+    let config = EsConfig {
+        linear_scales: vec![0.5, 2.0],
+        noise: Distribution::Rademacher,
+        coordinates: Coordinates::Absolute,
+        adam: Some(Adam { beta2: 0.5, ..Adam::default() }),
+        ..EsConfig::default()
+    };
+    let json = serde_json::to_string(&config).unwrap();
+    let new = r#""average_from":null,"linear_scales":[0.5,2.0],"noise":"rademacher","coordinates":"absolute","adam":{"beta1":0.9,"beta2":0.5,"epsilon":1e-8}}"#;
+    assert!(json.ends_with(new), "{json}");
+    assert_eq!(serde_json::from_str::<EsConfig>(&json).unwrap(), config);
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use fura_core::estimator::{Coordinates, EsConfig};
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::{Layout, Linear};
-use fura_core::specialist::{Provenance, Specialist, SpecialistError};
+use fura_core::runlog::{RunHeader, RunHistory, replay, replay_absolute};
+use fura_core::specialist::{Precision, Provenance, Specialist, SpecialistError};
 use proptest::prelude::*;
 
 fn layout() -> Layout {
@@ -65,6 +67,167 @@ fn any_safetensors_reader_sees_one_tensor_per_linear() {
     assert_eq!(tensor.data()[..4], (-0.4f32).to_le_bytes());
     let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     assert_eq!(header % 8, 0);
+}
+
+/// Half precision: half the data, the nearest binary16 of every coordinate, and the same refusals.
+#[test]
+fn half_precision_files_hold_rounded_coordinates() {
+    let exact = specialist();
+    let bytes = exact.to_bytes_as(Precision::F16);
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(file.tensor("z.first").unwrap().dtype(), safetensors::Dtype::F16);
+    assert_eq!(file.tensor("z.first").unwrap().data().len(), 10);
+    let rounded = read(&bytes).unwrap();
+    for (rounded, exact) in rounded.coordinates().iter().zip(exact.coordinates()) {
+        assert!((rounded - exact).abs() <= 2f32.powi(-11) * exact.abs() + 2f32.powi(-25));
+    }
+    assert_ne!(rounded, exact);
+    // Rounding again changes nothing.
+    assert_eq!(rounded.to_bytes_as(Precision::F16), bytes);
+    assert_eq!(exact.to_bytes_as(Precision::F32), exact.to_bytes());
+    // The largest coordinates stay coordinates.
+    let edge = vec![1f32.next_down(), -1f32.next_down(), 0.0, -0.0, 1e-9, 6e-5, 0.5, -0.5, 0.25];
+    let edge = Specialist::new(base(), layout(), edge, Provenance::default()).unwrap();
+    let rounded = read(&edge.to_bytes_as(Precision::F16)).unwrap();
+    let edge = 1.0 - 2f32.powi(-11);
+    assert_eq!(rounded.coordinates()[..3], [edge, -edge, 0.0]);
+    // One is refused, wherever it stands; so are tensors of different types.
+    let mut bad = bytes.clone();
+    let at = bad.len() - 4;
+    bad[at..at + 2].copy_from_slice(&0x3c00u16.to_le_bytes());
+    assert!(matches!(read(&bad), Err(SpecialistError::Value { index: 2, value: 1.0, .. })));
+    let mixed = edited(|header| header.replacen("\"F32\",\"shape\":[4]", "\"F16\",\"shape\":[8]", 1));
+    assert!(message(&mixed).contains("is F16 [8], expected F32 [4]"), "{}", message(&mixed));
+    for cut in 0..bytes.len() {
+        assert!(matches!(read(&bytes[..cut]), Err(SpecialistError::Container { .. })), "{cut}");
+    }
+}
+
+/// The file as the documentation says it, byte for byte.
+#[test]
+fn the_file_is_the_specified_one() {
+    let written = specialist();
+    let layout_text = r#"{\"block\":2,\"linears\":[{\"name\":\"z.first\",\"d_out\":3,\"d_in\":5},{\"name\":\"a \\\"quoted\\\"\\n\",\"d_out\":2,\"d_in\":4}]}"#;
+    for (precision, dtype, width) in [(Precision::F32, "F32", 4), (Precision::F16, "F16", 2)] {
+        let tensor = |start: usize, end: usize| {
+            let (shape, start, end) = (end - start, width * start, width * end);
+            format!(r#"{{"dtype":"{dtype}","shape":[{shape}],"data_offsets":[{start},{end}]}}"#)
+        };
+        let mut header = format!(
+            r#"{{"__metadata__":{{"format":"fura-specialist","version":"1","base":"{}","block":"2","layout":"{layout_text}","layout_hash":"{}","name":"phone","task":"a task","created_by":"test"}},"z.first":{},"a \"quoted\"\n":{}}}"#,
+            base(),
+            layout().fingerprint(),
+            tensor(0, 5),
+            tensor(5, 9),
+        );
+        while header.len() % 8 != 0 {
+            header.push(' ');
+        }
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        match precision {
+            Precision::F32 => bytes.extend(written.coordinates().iter().flat_map(|c| c.to_le_bytes())),
+            // -0.4, -0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4 rounded to binary16; -0.3 and -0.1 carry the error
+            // of 0.1 times a whole number minus 0.4 in f32, which is far below half a unit of binary16.
+            Precision::F16 => {
+                let halves: [u16; 9] =
+                    [0xb666, 0xb4cd, 0xb266, 0xae66, 0x0000, 0x2e66, 0x3266, 0x34cd, 0x3666];
+                bytes.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+            }
+        }
+        assert_eq!(written.to_bytes_as(precision), bytes, "{precision:?}");
+    }
+}
+
+fn named(name: &str, base: Fingerprint, layout: Layout, coordinates: Vec<f32>) -> Specialist {
+    let provenance = Provenance { name: name.into(), ..Provenance::default() };
+    Specialist::new(base, layout, coordinates, provenance).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn arithmetic_is_that_of_coordinates(
+        a in prop::collection::vec(-0.5f32..0.5, 9), b in prop::collection::vec(-0.5f32..0.5, 9),
+        factor in -1.5f32..1.5,
+    ) {
+        let (x, y) = (named("a", base(), layout(), a.clone()), named("b", base(), layout(), b.clone()));
+        let done = Provenance { name: "done".into(), ..Provenance::default() };
+        let difference = x.difference(&y, done.clone()).unwrap();
+        let scaled = x.scaled(factor, done.clone()).unwrap();
+        let mean = Specialist::average(&[&x, &y, &y], done.clone()).unwrap();
+        for j in 0..9 {
+            prop_assert_eq!(difference.coordinates()[j], a[j] - b[j]);
+            prop_assert_eq!(scaled.coordinates()[j], factor * a[j]);
+            let sum = f64::from(a[j]) + f64::from(b[j]) + f64::from(b[j]);
+            prop_assert_eq!(mean.coordinates()[j], (sum / 3.0) as f32);
+        }
+        for result in [difference, scaled, mean] {
+            prop_assert_eq!(result.base(), base());
+            prop_assert_eq!(result.layout(), &layout());
+            prop_assert_eq!(&result.provenance().name, "done");
+        }
+        let alone = Specialist::average(&[&x], done.clone()).unwrap();
+        prop_assert_eq!(alone.coordinates(), &a[..]);
+        let nothing = x.difference(&x, done).unwrap();
+        prop_assert!(nothing.coordinates().iter().all(|&c| c == 0.0));
+    }
+}
+
+#[test]
+fn specialists_of_different_models_do_not_mix() {
+    let x = named("ours", base(), layout(), vec![0.5; 9]);
+    let provenance = Provenance::default;
+    let other_base = named("theirs", Fingerprint::of(b"other"), layout(), vec![0.5; 9]);
+    let other_block =
+        named("theirs", base(), Layout::new(3, layout().linears().to_vec()).unwrap(), vec![0.5; 9]);
+    for other in [other_base, other_block] {
+        for result in [x.difference(&other, provenance()), Specialist::average(&[&x, &other], provenance())] {
+            let error = result.unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, SpecialistError::Mismatch { .. }), "{text}");
+            assert!(text.contains("ours") && text.contains("theirs") && !text.contains('\n'), "{text}");
+        }
+    }
+    assert!(matches!(Specialist::average(&[], provenance()), Err(SpecialistError::Empty)));
+    // Results are specialists too: nothing leaves (-1, 1), and no NaN enters.
+    let minus = named("minus", base(), layout(), vec![-0.5; 9]);
+    assert!(matches!(x.difference(&minus, provenance()), Err(SpecialistError::Value { value: 1.0, .. })));
+    assert!(matches!(x.scaled(2.0, provenance()), Err(SpecialistError::Value { .. })));
+    assert!(matches!(x.scaled(f32::NAN, provenance()), Err(SpecialistError::Value { .. })));
+}
+
+/// A specialist shipped as its run log alone is the one that training arrived at.
+#[test]
+fn a_run_log_is_a_specialist() {
+    let config = EsConfig { seed: 8, pairs: 2, average_from: Some(1), ..EsConfig::default() };
+    let history = |config: EsConfig| RunHistory {
+        header: RunHeader::new(base(), layout(), config, "task"),
+        generations: vec![
+            vec![1.0, 0.0, 0.5, 0.25],
+            vec![0.0, f64::NAN, 0.5, 0.25],
+            vec![0.1, 0.2, 0.3, 0.5],
+        ],
+        notes: Vec::new(),
+        finished: false,
+        torn_bytes: 0,
+    };
+    let whole = history(config.clone());
+    let specialist = Specialist::from_run_log(&whole).unwrap();
+    let estimator = replay(&whole.header, &whole.generations).unwrap();
+    assert_eq!(specialist.coordinates(), estimator.final_coordinates());
+    assert_eq!((specialist.base(), specialist.layout()), (base(), &layout()));
+    assert_eq!(specialist.provenance().task, "task");
+    let mut bad = whole;
+    bad.generations[1].pop();
+    assert!(matches!(Specialist::from_run_log(&bad), Err(SpecialistError::Replay(_))));
+    // Absolute coordinates need the singular values.
+    let absolute = history(EsConfig { coordinates: Coordinates::Absolute, ..config });
+    assert!(matches!(Specialist::from_run_log(&absolute), Err(SpecialistError::Replay(_))));
+    let s = [2.0; 9];
+    let estimator = replay_absolute(&absolute.header, &s, &absolute.generations).unwrap();
+    for (half, whole) in estimator.final_coordinates().iter().zip(specialist.coordinates()) {
+        assert_eq!(*half, whole / 2.0); // a power of two: exact
+    }
 }
 
 #[test]

@@ -1,18 +1,41 @@
 //! From rewards to one weight `z_+ - z_-` per pair.
 
+use serde::Serialize;
+
 use super::config::{EsConfig, Shaping};
 
 /// Rewards beyond this magnitude count as faults: their squares would leave `f64`.
 const REWARD_LIMIT: f64 = 1e100;
 
 /// What the rewards of a generation look like.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Summary {
-    pub(super) mean: f64,
-    pub(super) best: f64,
-    pub(super) spread: f64,
-    pub(super) dropped_pairs: u32,
-    pub(super) flat: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RewardSummary {
+    /// Mean reward of the surviving members; NaN if none survived.
+    pub mean: f64,
+    /// Best reward of the surviving members; NaN if none survived.
+    pub best: f64,
+    /// Population standard deviation of the surviving rewards; NaN if none survived.
+    pub spread: f64,
+    /// Pairs left out because a twin's reward was NaN, infinite or beyond 1e100.
+    pub dropped_pairs: u32,
+    /// Nothing to learn from: nothing was changed.
+    pub flat: bool,
+}
+
+impl RewardSummary {
+    /// Summarizes rewards, twins next to each other; flat where the spread is 0 or below `floor`.
+    pub(crate) fn new(rewards: &[f64], floor: f64) -> Self {
+        let (count, mean) = mean(rewards);
+        let spread = spread(rewards);
+        Self {
+            mean,
+            best: survivors(rewards).fold(f64::NAN, f64::max),
+            spread,
+            // At most MAX_PAIRS.
+            dropped_pairs: (rewards.len() / 2 - count / 2) as u32,
+            flat: count == 0 || spread < floor || spread == 0.0,
+        }
+    }
 }
 
 /// Shapes rewards with buffers sized for one population.
@@ -26,13 +49,27 @@ pub(super) struct Shaper {
     weights: Vec<f64>,
 }
 
-fn valid(reward: f64) -> bool {
+/// Whether a reward counts; if not, both twins of its pair are left out.
+pub(crate) fn valid(reward: f64) -> bool {
     // NaN fails the comparison too.
     reward.abs() <= REWARD_LIMIT
 }
 
 fn survivors(rewards: &[f64]) -> impl Iterator<Item = f64> {
     (rewards.as_chunks::<2>().0.iter()).filter(|twins| twins.iter().all(|&r| valid(r))).flatten().copied()
+}
+
+/// Population standard deviation of the surviving rewards; NaN if none survived.
+pub(super) fn spread(rewards: &[f64]) -> f64 {
+    let (count, mean) = mean(rewards);
+    let variance = survivors(rewards).map(|r| (r - mean) * (r - mean)).sum::<f64>();
+    (variance / count as f64).sqrt()
+}
+
+/// Number and mean of the surviving rewards.
+fn mean(rewards: &[f64]) -> (usize, f64) {
+    let count = survivors(rewards).count();
+    (count, survivors(rewards).sum::<f64>() / count as f64)
 }
 
 impl Shaper {
@@ -47,19 +84,10 @@ impl Shaper {
     }
 
     /// Shapes one generation's rewards, `(0, +), (0, -), (1, +), ...`. Allocates nothing.
-    pub(super) fn shape(&mut self, config: &EsConfig, rewards: &[f64]) -> Summary {
-        let count = survivors(rewards).count();
-        let mean = survivors(rewards).sum::<f64>() / count as f64;
-        let variance = survivors(rewards).map(|r| (r - mean) * (r - mean)).sum::<f64>();
-        let spread = (variance / count as f64).sqrt();
-        let flat = count == 0 || spread < config.spread_floor || spread == 0.0;
-        let summary = Summary {
-            mean,
-            best: survivors(rewards).fold(f64::NAN, f64::max),
-            spread,
-            dropped_pairs: (self.weights.len() - count / 2) as u32,
-            flat,
-        };
+    pub(super) fn shape(&mut self, config: &EsConfig, rewards: &[f64]) -> RewardSummary {
+        let summary = RewardSummary::new(rewards, config.spread_floor);
+        let RewardSummary { spread, flat, .. } = summary;
+        let count = 2 * (self.weights.len() - summary.dropped_pairs as usize);
         if config.shaping == Shaping::CentredRanks && !flat {
             self.rank(rewards, count);
         }
@@ -109,7 +137,7 @@ impl Shaper {
 mod tests {
     use super::*;
 
-    fn weights(shaping: Shaping, rewards: &[f64]) -> (Vec<f64>, Summary) {
+    fn weights(shaping: Shaping, rewards: &[f64]) -> (Vec<f64>, RewardSummary) {
         let config = EsConfig { shaping, ..EsConfig::default() };
         let mut shaper = Shaper::new(rewards.len() as u32 / 2);
         let summary = shaper.shape(&config, rewards);
