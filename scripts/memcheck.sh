@@ -18,5 +18,15 @@ if grep -qw avx2 /proc/cpuinfo && [ "$tiers" != "scalar avx2" ]; then
     echo "memcheck: expected 'scalar avx2'" >&2
     exit 1
 fi
-memcheck "$(test_binary -p fura-quant --test exactness "$@")" --test-threads=1
 memcheck "$(test_binary -p fura-simd --lib "$@")" --test-threads=1
+# Comparing large weights with the scalar kernel takes an hour here; their kernels run below, without the comparison.
+memcheck "$(test_binary -p fura-quant --test exactness "$@")" --test-threads=1 --skip large_weights
+cargo build --release -p fura-bench --bin once "$@"
+once=${CARGO_TARGET_DIR:-target}/release/once
+case $tiers in
+    *avx2*)
+        for format in q4 q4-64 q4-128 q4min q4min-64 q4min-128 q8; do
+            for rows in 1 3 30; do memcheck "$once" avx2 "$format" $rows 9100 1152; done
+        done ;;
+esac
+echo "memcheck: clean"
