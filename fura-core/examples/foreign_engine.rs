@@ -4,6 +4,12 @@
 //! own. It was made for four sensors of eight channels each; somebody's sensors have other gains, and it
 //! misclassifies. Its weights are frozen; what is trained is a specialist of 80 numbers.
 //!
+//! It shows how to embed the crate and is no evidence of what FuRA-S can learn: the problem was chosen to suit it. With
+//! a gain for each channel (2^1.5 up or down) held-out accuracy rose from 0.597 to 0.652, and to 0.662 with more
+//! generations; with gains of 2 up or down from 0.708 to 0.740. Only then was one gain for each sensor taken, which is
+//! one for each block and can be undone exactly in direction, and the fourth of four settings tried for it is below:
+//! 0.611 to 0.765, one seed.
+//!
 //! `cargo run --release -p fura-core --example foreign_engine`
 
 use std::error::Error;
