@@ -8,10 +8,18 @@ use fura_tasks::grader::OUTPUT_LIMIT;
 use fura_tasks::{AnyGrader, GraderSpec, Label};
 use std::time::{Duration, Instant};
 
+/// The processor time of this thread where Linux tells it, which other programs do not lengthen;
+/// elsewhere the time since `begin`.
+fn now(begin: Instant) -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = stat.and_then(|stat| stat.split_whitespace().next()?.parse().ok());
+    nanoseconds.map_or_else(|| begin.elapsed(), Duration::from_nanos)
+}
+
 /// Graders of every kind, with an answer that each finds right.
 fn graders() -> Vec<(&'static str, AnyGrader, String)> {
     let alternatives = (0..200).map(|i| format!("{{\"a\":{i}}}")).collect::<Vec<_>>().join(",");
-    let sixteen = (0..15).map(|_| r#"{"type":"exact","fold":"case_space"}"#).collect::<Vec<_>>().join(",");
+    let eight = (0..7).map(|_| r#"{"type":"exact","fold":"case_space"}"#).collect::<Vec<_>>().join(",");
     let wants =
         (0..64).map(|i| format!(r#"{{"path":"/a","lacks":{{"b":{i}}}}}"#)).collect::<Vec<_>>().join(",");
     [
@@ -67,7 +75,7 @@ fn graders() -> Vec<(&'static str, AnyGrader, String)> {
             r#"{"type":"within","part":"boxed","which":"last","grade":{"type":"number"}}"#.to_owned(),
             r"\boxed{1}",
         ),
-        ("sixteen", format!(r#"{{"type":"all","of":[{sixteen}]}}"#), "yes"),
+        ("eight", format!(r#"{{"type":"all","of":[{eight}]}}"#), "yes"),
     ]
     .into_iter()
     .map(|(name, spec, answer)| {
@@ -129,14 +137,15 @@ fn outputs(length: usize, answer: &str) -> Vec<String> {
 
 #[test]
 fn no_output_panics_or_earns_by_its_size() {
+    let start = Instant::now();
     for (name, grader, answer) in graders() {
         assert_eq!(grader.score(&answer), (1.0, Label::Right), "{name}");
         let mut slowest = (Duration::ZERO, String::new());
-        for length in [1 << 20, OUTPUT_LIMIT, 1 << 13] {
+        for length in [1 << 20, OUTPUT_LIMIT, 1 << 16, 1 << 13] {
             for output in outputs(length, &answer) {
-                let begin = Instant::now();
+                let from = now(start);
                 let (score, label) = grader.score(&output);
-                let time = begin.elapsed();
+                let time = now(start).saturating_sub(from);
                 assert!((0.0..=1.0).contains(&score), "{name}: {score}");
                 assert_eq!(score == 1.0, label == Label::Right, "{name}: {score} {label}");
                 if output.len() > OUTPUT_LIMIT {
@@ -147,14 +156,9 @@ fn no_output_panics_or_earns_by_its_size() {
                 }
             }
         }
-        // Again, since other programs may have had the processor in between: the best of five.
-        let again = (0..5).map(|_| {
-            let begin = Instant::now();
-            let _ = grader.score(&slowest.1);
-            begin.elapsed()
-        });
-        let best = again.min().unwrap_or_default().as_secs_f64() * 1e3;
-        let begin: String = slowest.1.chars().take(20).collect();
-        println!("{name:12} {best:8.3} ms for {} bytes of {begin:?}", slowest.1.len());
+        let (time, output) = slowest;
+        let begin: String = output.chars().take(20).collect();
+        let (time, length) = (time.as_secs_f64() * 1e3, output.len());
+        println!("{name:12} {time:8.3} ms for {length} bytes of {begin:?}");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::find::{Kind, find};
 use super::json::{Comparison, Extra};
 use super::schema::Check;
-use super::value::{Dialect, Parser, Value};
+use super::value::{Dialect, LONGEST, Parser, Value};
 use super::{Fold, GraderError, Label, Schema, Which};
 
 /// Right when the output calls the answer's function with the answer's arguments:
@@ -133,6 +133,7 @@ fn read(text: &str, syntax: Syntax) -> Result<(String, BTreeMap<String, Value>),
                 _ => Err(Label::Malformed),
             }
         }
+        Syntax::Python if text.len() > LONGEST => Err(Label::TooLong),
         Syntax::Python => {
             let mut parser = Parser::new(text, Dialect::Python);
             let name = parser.name().ok_or(Label::Malformed)?.to_owned();

@@ -25,7 +25,7 @@ use super::{
 pub const OUTPUT_LIMIT: usize = 1 << 18;
 
 /// The most graders that one task may combine.
-const MOST_GRADERS: usize = 16;
+const MOST_GRADERS: usize = 8;
 
 /// The kind of a grader and its options, as in a task file; unknown keys are errors.
 ///

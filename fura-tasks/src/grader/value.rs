@@ -83,11 +83,17 @@ pub(super) enum Dialect {
     Python,
 }
 
+/// The longest text that is read for a value, in bytes.
+pub(super) const LONGEST: usize = 1 << 16;
+
 /// The deepest nesting of lists and objects.
 const DEEPEST: usize = 50;
 
 /// A whole text as one value, white space around it.
 pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Value, Label> {
+    if text.len() > LONGEST {
+        return Err(Label::TooLong);
+    }
     let mut parser = Parser::new(text, dialect);
     let value = parser.value()?;
     parser.space();
@@ -390,7 +396,9 @@ mod tests {
         let deep = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(json(&deep(DEEPEST)).is_ok());
         assert_eq!(json(&deep(DEEPEST + 1)), Err(Label::TooLong));
-        assert_eq!(json(&"[".repeat(100_000)), Err(Label::TooLong));
+        assert_eq!(json(&"[".repeat(LONGEST)), Err(Label::TooLong));
+        assert!(json(&"1".repeat(LONGEST)).is_ok());
+        assert_eq!(json(&"1".repeat(LONGEST + 1)), Err(Label::TooLong));
     }
 
     #[test]
