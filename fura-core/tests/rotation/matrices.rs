@@ -77,7 +77,7 @@ pub fn build(kind: Kind, rows: usize, columns: usize, seed: u64) -> Matrix {
     with_spectrum(rows, columns, &s, normal)
 }
 
-/// A matrix of some kind (square, tall or wide) with a block size, and normal coordinates kept above -0.9.
+/// A matrix of some kind (square, tall or wide) with a block size, and coordinates above -0.9.
 pub fn weights() -> impl Strategy<Value = (Kind, Matrix, usize, Vec<f64>)> {
     let shape = (1usize..24, 1usize..24, 0usize..3);
     (prop::sample::select(&KINDS[..]), shape, 1usize..25, any::<u64>()).prop_map(
@@ -89,9 +89,11 @@ pub fn weights() -> impl Strategy<Value = (Kind, Matrix, usize, Vec<f64>)> {
     )
 }
 
+/// Normal coordinates, drawn again until they are above -0.9: clipped ones would often be equal, and equal
+/// coordinates do not rotate.
 pub fn coordinates(channels: usize, seed: u64) -> Vec<f64> {
     let mut normal = normals(seed ^ 0x5eed);
-    (0..channels).map(|_| (0.4 * normal()).max(-0.9)).collect()
+    std::iter::repeat_with(|| 0.4 * normal()).filter(|c| *c > -0.9).take(channels).collect()
 }
 
 /// Generic weights with two or more blocks. Tall or square ones have full column rank.
