@@ -5,7 +5,8 @@
 //!
 //! Names and defaults: `user=11` the first user, `users=5` how many, `questions=200` held-out questions of each kind,
 //! `every=0` generations between the points of the curve (0: none), `seed=0` of the perturbations, `block=32`. Settings of
-//! the run, by default those of `fura train`: `from` (first trained layer), `generations`, `pairs`, `requests`, `sigma`,
+//! the run, by default those of `fura train`: `from` (first trained layer), `turns` (such as `29x192,28x64`;
+//! `none` perturbs all trained layers in every generation), `generations`, `pairs`, `requests`, `sigma`,
 //! `alpha`, `final` (share of alpha left at the end), `decay`, `momentum`, `average` (first averaged generation), `reward`
 //! (`log_expected`, `expected`, `greedy`), `shaping` (`z_score`, `centred_ranks`, `pair_sign`, `none`).
 
@@ -16,6 +17,7 @@ use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::{Habits, TaskSource};
 use fura::trainer::{Defaults, RunPlan, Trainer};
+use fura::turns::LayerTurn;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -60,11 +62,17 @@ fn main() -> Result<()> {
         from_layer: settings.take("from", d.from_layer)?,
         generations: settings.take("generations", d.generations)?,
         pairs: settings.take("pairs", d.pairs)?,
+        turns: Vec::new(),
         requests: settings.take("requests", d.requests)?,
         sigma: settings.take("sigma", d.sigma)?,
         alpha: settings.take("alpha", d.alpha)?,
         final_alpha: settings.take("final", d.final_alpha)?,
         reward: settings.choice("reward", d.reward)?,
+    };
+    let turns: Vec<LayerTurn> = match settings.text("turns") {
+        Some(text) if text == "none" => Vec::new(),
+        Some(text) => text.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
+        None => LayerTurn::cycle(d.from_layer, model.config().layers),
     };
     let average: u32 = settings.take("average", u32::MAX)?;
     let config = EsConfig {
@@ -76,6 +84,10 @@ fn main() -> Result<()> {
         shaping: settings.choice("shaping", Shaping::ZScore)?,
         decay: settings.take("decay", 0.0)?,
         momentum: settings.take("momentum", 0.0)?,
+        turns: turns
+            .iter()
+            .map(|turn| turn.linears(&model, d.from_layer))
+            .collect::<std::result::Result<_, _>>()?,
         average_from: (average < u32::MAX).then_some(average),
         ..EsConfig::default()
     };

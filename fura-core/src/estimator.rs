@@ -10,7 +10,8 @@
 //!
 //! with `sigma` and `alpha` multiplied by the linear's [scale](EsConfig::linear_scales) where one is set
 //! and divided by the singular value where coordinates are [absolute](Coordinates::Absolute);
-//! [Adam](EsConfig::adam) may take the place of `m`. Here `z` are the shaped rewards and `N` is the configured number of pairs. A dropped pair
+//! [Adam](EsConfig::adam) may take the place of `m`. Where generations take [turns](EsConfig::turns), all this
+//! happens to the linears whose turn it is. Here `z` are the shaped rewards and `N` is the generation's number of pairs. A dropped pair
 //! contributes zero to the sum and still counts in `N`: a generation with faults takes a smaller
 //! step, never a wilder one. The factor `1 / (2 sigma)` of a textbook gradient is part of `alpha`.
 //!
@@ -25,12 +26,14 @@ use serde::Serialize;
 
 pub use config::{Adam, Coordinates, EsConfig, MAX_PAIRS, Schedule, Shaping};
 pub use probe::{Probe, ProbeError, SpreadBand};
+pub use turn::Turn;
 
 mod ascent;
 mod config;
 mod probe;
 mod scales;
 mod shaping;
+mod turn;
 
 use crate::layout::Layout;
 use crate::noise::Noise;
@@ -207,6 +210,8 @@ pub struct Estimator {
     config: EsConfig,
     noise: Noise,
     scales: Scales,
+    /// End of each linear's stretch of flat coordinates.
+    ends: Vec<usize>,
     generation: u32,
     coordinates: Vec<f32>,
     ascent: Ascent,
@@ -286,16 +291,23 @@ impl Estimator {
             let (used, instead) = ("Estimator::new", "Estimator::absolute");
             return Err(EstimatorError::Units { found: "absolute", used, instead });
         }
-        let n = lengths.iter().sum();
+        let ends: Vec<usize> = (lengths.iter())
+            .scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            })
+            .collect();
+        let n = ends.last().copied().unwrap_or(0);
         Ok(Self {
             noise: Noise::with_distribution(config.seed, config.noise),
             scales: Scales::new(&config.linear_scales, lengths),
+            ends,
             generation: 0,
             coordinates: vec![0.0; n],
             ascent: Ascent::new(&config, n),
             sum: vec![0.0; if config.average_from.is_some() { n } else { 0 }],
             averaged: 0,
-            shaper: Shaper::new(config.pairs),
+            shaper: Shaper::new(config.most_pairs()),
             perturbation: vec![0.0; CHUNK.min(n)],
             step: vec![0.0; CHUNK.min(n)],
             config,
@@ -309,7 +321,21 @@ impl Estimator {
 
     /// The generation to evaluate now. Asking again gives the same one until it is told.
     pub fn ask(&self) -> Generation {
-        Generation { index: self.generation, pairs: self.config.pairs, sigma: self.config.sigma }
+        let pairs = self.config.pairs_at(self.generation);
+        Generation { index: self.generation, pairs, sigma: self.config.sigma }
+    }
+
+    /// The linears that the current generation perturbs and moves; in the others every member has the
+    /// [current coordinates](Self::coordinates).
+    pub fn linears(&self) -> Range<usize> {
+        self.config.turn_at(self.generation).map_or(0..self.ends.len(), Turn::range)
+    }
+
+    /// Flat coordinates of [`linears`](Self::linears).
+    fn active(&self) -> Range<usize> {
+        let linears = self.linears();
+        let start_of = |linear: usize| linear.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start_of(linears.start)..start_of(linears.end)
     }
 
     /// The current coordinates, in flat layout order.
@@ -324,7 +350,17 @@ impl Estimator {
     /// If `range` leaves the layout, `out` has another length, or the pair is not of this
     /// generation.
     pub fn member_coordinates(&self, member: Member, range: Range<usize>, out: &mut [f32]) {
-        assert!(member.pair < self.config.pairs, "member of another population");
+        assert!(member.pair < self.ask().pairs, "member of another population");
+        assert_eq!(range.len(), out.len(), "one place for each coordinate");
+        let active = self.active();
+        let start = active.start.clamp(range.start, range.end);
+        let end = active.end.clamp(start, range.end);
+        out.copy_from_slice(&self.coordinates[range.clone()]);
+        self.perturb(member, start..end, &mut out[start - range.start..end - range.start]);
+    }
+
+    /// As [`member_coordinates`](Self::member_coordinates) for perturbed coordinates.
+    fn perturb(&self, member: Member, range: Range<usize>, out: &mut [f32]) {
         let centre = &self.coordinates[range.clone()];
         self.noise.fill(self.generation, member.pair, range.clone(), out);
         let sigma = match member.sign {
@@ -386,19 +422,21 @@ impl Estimator {
 
     /// Applies the shaped weights; returns the squared norm of the change.
     fn update(&mut self) -> f64 {
+        let active = self.active();
         let config = &self.config;
         let alpha = config.alpha_at(self.generation);
         let keep = 1.0 - f64::from(config.decay);
-        let scale = 1.0 / f64::from(config.pairs);
+        let pairs = config.pairs_at(self.generation);
+        let scale = 1.0 / f64::from(pairs);
         let mut change = 0.0;
         self.ascent.begin();
-        for (chunk, coordinates) in self.coordinates.chunks_mut(CHUNK).enumerate() {
+        for (chunk, coordinates) in self.coordinates[active.clone()].chunks_mut(CHUNK).enumerate() {
             let len = coordinates.len();
-            let start = chunk * CHUNK;
+            let start = active.start + chunk * CHUNK;
             let perturbation = &mut self.perturbation[..len];
             let step = &mut self.step[..len];
             step.fill(0.0);
-            for (pair, &weight) in (0..).zip(self.shaper.weights()) {
+            for (pair, &weight) in (0..pairs).zip(self.shaper.weights()) {
                 if weight == 0.0 {
                     continue;
                 }

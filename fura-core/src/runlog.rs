@@ -162,7 +162,7 @@ pub enum RunLogError {
 pub struct RunLog {
     file: File,
     path: PathBuf,
-    members: usize,
+    config: EsConfig,
     generation: u32,
     finished: bool,
     tag: Tag,
@@ -197,7 +197,7 @@ impl RunLog {
         lock(&file, &path)?;
         let mut log = Self {
             file,
-            members: 2 * header.config.pairs as usize,
+            config: header.config.clone(),
             generation: 0,
             finished: false,
             tag: MAGIC,
@@ -231,7 +231,7 @@ impl RunLog {
         (file.seek(SeekFrom::Start(end))).map_err(|e| io_error(&path, "seeking", e))?;
         let log = Self {
             file,
-            members: 2 * history.header.config.pairs as usize,
+            config: history.header.config.clone(),
             generation: history.generations.len() as u32,
             finished: history.finished,
             tag,
@@ -269,8 +269,8 @@ impl RunLog {
     /// A number of rewards other than the population's, a finished log, I/O. After a failed write
     /// the log is cut back to its last whole record and can be used again.
     pub fn append_generation(&mut self, rewards: &[f64]) -> Result<(), RunLogError> {
-        if rewards.len() != self.members {
-            let (found, expected) = (rewards.len(), self.members);
+        let (found, expected) = (rewards.len(), 2 * self.config.pairs_at(self.generation) as usize);
+        if found != expected {
             return Err(self.refused(format!("{found} rewards given, expected {expected}")));
         }
         let Some(next) = self.generation.checked_add(1) else {
@@ -457,8 +457,9 @@ fn take(history: &mut RunHistory, record: Record<'_>) -> Result<(), String> {
         Kind::Generation => {
             let (words, rewards) = (record.payload.split_at_checked(8))
                 .ok_or("the generation record is shorter than 8 bytes")?;
-            let members = 2 * history.header.config.pairs;
-            let expected = [history.generations.len() as u32, members];
+            let generation = history.generations.len() as u32;
+            let members = 2 * history.header.config.pairs_at(generation);
+            let expected = [generation, members];
             let found =
                 [0, 4].map(|i| u32::from_le_bytes([words[i], words[i + 1], words[i + 2], words[i + 3]]));
             if found != expected {

@@ -1,6 +1,8 @@
 //! Properties of the estimator.
 
-use fura_core::estimator::{Adam, Coordinates, EsConfig, Estimator, EstimatorError, Member, Shaping, Sign};
+use fura_core::estimator::{
+    Adam, Coordinates, EsConfig, Estimator, EstimatorError, Member, Shaping, Sign, Turn,
+};
 use fura_core::layout::{Layout, Linear};
 use fura_core::noise::{Distribution, Noise};
 use proptest::prelude::*;
@@ -356,4 +358,81 @@ fn a_run_is_pinned() {
         hash.finalize().to_hex().as_str(),
         "f7356cf66775a9abcca0a067137822758a5b0fb8c3cd1666b4c535accf233c28"
     );
+}
+
+proptest! {
+    /// A turn perturbs and moves its linears as if the others' scale were 0, with its own pairs and their step.
+    #[test]
+    fn a_turn_freezes_the_other_linears(
+        rewards in prop::collection::vec(-1.0f64..1.0, 8), seed: u64, start in 0usize..1500, len in 0usize..1500,
+    ) {
+        let turns = vec![
+            Turn { first: 0, linears: 1, pairs: 4 },
+            Turn { first: 1, linears: 1, pairs: 1 },
+            Turn { first: 0, linears: 2, pairs: 4 },
+        ];
+        let scales = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]];
+        let config = EsConfig { seed, pairs: 1, ..EsConfig::default() };
+        let mut cycle = estimator(EsConfig { turns: turns.clone(), ..config.clone() });
+        let end = (start + len).min(1500);
+        for t in 0..6 {
+            let turn = &turns[t % 3];
+            prop_assert_eq!(cycle.linears(), turn.range());
+            prop_assert_eq!(cycle.ask().pairs, turn.pairs);
+            let alone = config.clone().with_pairs(turn.pairs);
+            let before = cycle.coordinates().to_vec();
+            let member = Member { pair: turn.pairs - 1, sign: Sign::Minus };
+            let mut out = vec![0.0; end - start];
+            cycle.member_coordinates(member, start..end, &mut out);
+            let mut noise = vec![0.0; 1500];
+            Noise::new(seed).fill(t as u32, member.pair, 0..1500, &mut noise);
+            for (x, i) in out.iter().zip(start..end) {
+                let scale = scales[t % 3][usize::from(i >= 700)];
+                prop_assert_eq!(*x, before[i] + -alone.sigma * scale * noise[i]);
+            }
+            let rewards = &rewards[..2 * turn.pairs as usize];
+            let report = cycle.tell(rewards).unwrap();
+            let spread = report.spread;
+            let (pairs, alpha) = (turn.pairs as usize, f64::from(alone.alpha));
+            let noise: Vec<Vec<f32>> = (0..turn.pairs)
+                .map(|pair| {
+                    let mut e = vec![0.0; 1500];
+                    Noise::new(seed).fill(t as u32, pair, 0..1500, &mut e);
+                    e
+                })
+                .collect();
+            for (i, (new, old)) in cycle.coordinates().iter().zip(&before).enumerate() {
+                let scale = f64::from(scales[t % 3][usize::from(i >= 700)]);
+                let sum: f64 = (0..pairs)
+                    .map(|p| (rewards[2 * p] - rewards[2 * p + 1]) / spread * f64::from(noise[p][i]))
+                    .sum();
+                let expected = f64::from(*old) + alpha * scale * (sum * (1.0 / pairs as f64));
+                prop_assert_eq!(*new, expected as f32);
+            }
+        }
+    }
+
+    /// A cycle of one turn over everything is no cycle.
+    #[test]
+    fn one_turn_over_all_linears_changes_nothing(
+        rewards in prop::collection::vec(-1.0f64..1.0, 8), momentum in 0f32..0.9, decay in 0f32..0.5,
+    ) {
+        let config = EsConfig { pairs: 4, momentum, decay, ..EsConfig::default() };
+        let mut plain = estimator(config.clone());
+        let mut cycle =
+            estimator(EsConfig { turns: vec![Turn { first: 0, linears: 2, pairs: 4 }], ..config });
+        for _ in 0..3 {
+            prop_assert_eq!(plain.tell(&rewards).unwrap(), cycle.tell(&rewards).unwrap());
+            prop_assert_eq!(plain.coordinates(), cycle.coordinates());
+        }
+    }
+}
+
+#[test]
+fn turns_outside_the_layout_are_refused() {
+    let turns = vec![Turn { first: 1, linears: 2, pairs: 1 }];
+    let error = Estimator::new(EsConfig { turns, ..EsConfig::default() }, &layout()).unwrap_err();
+    assert!(matches!(error, EstimatorError::Config { field: "turns", found: 3.0, .. }), "{error}");
+    let turns = vec![Turn { first: usize::MAX, linears: usize::MAX, pairs: 1 }];
+    assert!(Estimator::new(EsConfig { turns, ..EsConfig::default() }, &layout()).is_err());
 }

@@ -57,6 +57,14 @@ pub enum FuraError {
         "the thread pool is larger than the scorer was made for; give the scorer the pool's thread count"
     )]
     Threads,
+    /// A turn of layers that cannot be read or is not trained.
+    #[error("turn '{turn}': expected {expected}")]
+    Turn {
+        /// As it was written.
+        turn: String,
+        /// What is allowed.
+        expected: String,
+    },
     /// A resumed run does not belong to what was asked.
     #[error("{log}: {field} is {found}, expected {expected}; resume with the same model and tasks")]
     OtherRun {

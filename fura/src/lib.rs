@@ -7,6 +7,7 @@ pub mod question;
 pub mod reward;
 pub mod scorer;
 pub mod trainer;
+pub mod turns;
 
 pub use fura_core as core;
 pub use fura_model as model;

@@ -80,8 +80,8 @@ impl<'m> Scorer<'m> {
     }
 
     /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
-    /// pool that is to do the work. In the first `shared` layers every member is the base; they are computed once
-    /// for all (the same bits, less work). `None` if `cancel` was set meanwhile.
+    /// pool that is to do the work. In the first `shared` layers every member is as the first one; they are computed
+    /// once for all (the same bits, less work). `None` if `cancel` was set meanwhile.
     ///
     /// # Errors
     /// As [`Engine::forward`].
@@ -96,7 +96,7 @@ impl<'m> Scorer<'m> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
-        self.share(shared, questions, cancel)?;
+        self.share(members, shared, questions, cancel)?;
         self.plan(count, questions);
         let answers = self.offsets[questions.len()];
         self.scores.clear();
@@ -121,7 +121,13 @@ impl<'m> Scorer<'m> {
     }
 
     /// Forwards every question through the layers that all members share.
-    fn share(&mut self, shared: usize, questions: &[Question], cancel: &AtomicBool) -> Result<(), FuraError> {
+    fn share(
+        &mut self,
+        members: &dyn Members,
+        shared: usize,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<(), FuraError> {
         self.state_rows.clear();
         self.state_rows.push(0);
         for q in questions {
@@ -134,6 +140,7 @@ impl<'m> Scorer<'m> {
         }
         self.plan(1, questions);
         let job = SharedJob {
+            members,
             engine: Engine::new(self.model, self.isa, Threads::Serial),
             questions,
             layers: shared,
@@ -371,6 +378,7 @@ fn push(batch: &mut Batch, member: u32, q: &Question, state_row: usize) {
 
 /// The layers that all members share, for one member's worth of waves.
 struct SharedJob<'a> {
+    members: &'a dyn Members,
     engine: Engine<'a>,
     questions: &'a [Question],
     layers: usize,
@@ -391,7 +399,7 @@ impl SharedJob<'_> {
                     push(&mut w.batch, 0, &self.questions[i], 0);
                 }
                 let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-                Ok(self.engine.states(&Base, batch, self.layers, cache, ws, states)?)
+                Ok(self.engine.states(self.members, batch, self.layers, cache, ws, states)?)
             });
         }
         let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };

@@ -4,6 +4,7 @@ use crate::error::FuraError;
 use crate::question::Question;
 use crate::reward::Reward;
 use crate::scorer::Scorer;
+use crate::turns::LayerTurn;
 use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
 use fura_core::layout::Layout;
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
@@ -44,14 +45,16 @@ impl RunPlan {
 }
 
 /// The settings of a run that nobody chose otherwise, from the study in docs/src/reports/habits.md.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Defaults {
     /// First trained layer.
     pub from_layer: usize,
     /// Generations.
     pub generations: u32,
-    /// Antithetic pairs.
+    /// Antithetic pairs that `alpha` is meant for; those of a generation that perturbs all trained layers.
     pub pairs: u32,
+    /// Layers that take turns; empty if every generation perturbs all trained layers.
+    pub turns: Vec<LayerTurn>,
     /// Requests a generation.
     pub requests: usize,
     /// Standard deviation of the perturbation.
@@ -68,10 +71,12 @@ impl Defaults {
     /// The defaults for a model: they depend on its depth alone.
     pub fn for_model(model: &Model) -> Self {
         let layers = model.config().layers;
+        let from_layer = layers - layers.div_ceil(10);
         Self {
             // The upper tenth: there the fitness has most slope for its curvature, and the layers below are computed
             // once for the whole population.
-            from_layer: layers - layers.div_ceil(10),
+            from_layer,
+            turns: LayerTurn::cycle(from_layer, layers),
             generations: 400,
             pairs: 16,
             requests: 8,
@@ -210,7 +215,7 @@ impl<'m> Trainer<'m> {
         let generation = self.estimator.ask();
         let members = Population::new(&self.estimator, self.model, &self.header.layout, self.from_layer);
         let count = generation.len();
-        let Some(scores) = scorer.score(&members, count, self.from_layer, questions, cancel)? else {
+        let Some(scores) = scorer.score(&members, count, self.shared_layers(), questions, cancel)? else {
             return Ok(None);
         };
         self.fitness.clear();
@@ -224,6 +229,13 @@ impl<'m> Trainer<'m> {
         }
         self.log.append_generation(&self.fitness)?;
         Ok(Some(self.estimator.tell(&self.fitness)?))
+    }
+
+    /// Layers below the first linear that the current generation perturbs: in them all members are alike.
+    fn shared_layers(&self) -> usize {
+        let layers = self.model.config().layers - self.from_layer;
+        let each = self.header.layout.linears().len() / layers;
+        self.from_layer + self.estimator.linears().start / each
     }
 
     /// The specialist as it stands.

@@ -67,6 +67,11 @@ impl Fixture {
 
 const TRAIN: &str = "train tiny.gguf --tasks tasks.jsonl --generations 12 --pairs 4 --requests 6 --json";
 
+/// The same, layers taking turns.
+fn with_turns() -> String {
+    TRAIN.replace("--pairs 4", "--from-layer 0 --turns 1x4,0x2,0-1x3")
+}
+
 #[test]
 fn train_eval_run_inspect_and_rebuild() {
     let f = Fixture::new();
@@ -114,22 +119,25 @@ fn train_eval_run_inspect_and_rebuild() {
 #[test]
 fn threads_and_instruction_sets_give_the_same_specialist() {
     let f = Fixture::new();
-    f.ok(&format!("{TRAIN} --out a.fura --threads 1"));
+    let train = with_turns();
+    f.ok(&format!("{train} --out a.fura --threads 1"));
     for (k, isa) in fura::simd::Isa::available().enumerate() {
         let out = f
-            .command(&format!("{TRAIN} --out b{k}.fura --threads {}", k + 1))
+            .command(&format!("{train} --out b{k}.fura --threads {}", k + 1))
             .env("FURA_CPU", isa.tier().name())
             .output()
             .unwrap();
         assert!(out.status.success());
         assert_eq!(f.bytes(&format!("b{k}.fura")), f.bytes("a.fura"), "{isa:?}");
     }
+    f.ok("rebuild a.fura.runlog --out rebuilt.fura");
+    assert_eq!(f.bytes("rebuilt.fura"), f.bytes("a.fura"), "the log alone gives the same specialist");
 }
 
 #[test]
 fn killed_at_any_moment_a_run_resumes_to_the_same_bytes() {
     let f = Fixture::new();
-    let train = TRAIN.replace("--generations 12", "--generations 400");
+    let train = with_turns().replace("--generations 12", "--generations 400");
     f.ok(&format!("{train} --out whole.fura"));
     let mut killed = 0;
     for k in 0..6u64 {
@@ -222,6 +230,11 @@ fn bad_input_is_one_line_with_file_field_and_place_and_nothing_is_written() {
     assert!(e.contains("heldout.jsonl") && e.contains("train"), "{e}");
     let e = f.refused(&format!("{TRAIN} --out x.fura --from-layer 2"));
     assert!(e.contains("from-layer"), "{e}");
+    for turns in ["2x4", "0x4"] {
+        let train = TRAIN.replace("--pairs 4", &format!("--turns {turns}"));
+        let e = f.refused(&format!("{train} --out x.fura"));
+        assert!(e.contains("--turns") && e.contains(turns) && e.contains("layers from 1 to 1"), "{e}");
+    }
     let e = f.refused("inspect nowhere.gguf");
     assert_eq!(e.matches("No such file").count(), 1, "{e}");
     let e = f.refused(&format!("{TRAIN} --out x.fura --sigma nan"));

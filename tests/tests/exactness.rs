@@ -3,9 +3,12 @@
 
 use fura::core::estimator::{EsConfig, Estimator};
 use fura::question::Question;
+use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
 use fura::tasks::{TaskSet, TaskSource};
+use fura::trainer::{RunPlan, Trainer};
+use fura::turns::LayerTurn;
 use fura_model::{
     Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Transform, Wanted,
     Workspace,
@@ -207,6 +210,45 @@ fn waves_and_threads_change_nothing() {
             }
         }
     }
+}
+
+/// In a turn of the upper layer the members share the lower one at its present coordinates, not the base's.
+#[test]
+fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
+    let (model, folder) = tiny::open(5, 32);
+    let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
+    let source = TaskSource::File { set, seed: 1 };
+    let layout = model.layout_from(0);
+    let turns = ["0x2", "1x3", "0-1x2"]
+        .iter()
+        .map(|text| text.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap())
+        .collect();
+    let config = EsConfig { seed: 9, sigma: 0.1, alpha: 0.3, turns, ..EsConfig::default() };
+    let plan = RunPlan { tasks: source.describe(), requests: 5, reward: Reward::LogExpected, generations: 6 };
+    let log = folder.path().join("turns.runlog");
+    let mut trainer = Trainer::create(&model, 0, plan, config.clone(), &log).unwrap();
+    let mut reference = Estimator::new(config, &layout).unwrap();
+    let mut scorer = Scorer::new(&model, Isa::detect(), 1, 100);
+    let cancel = AtomicBool::new(false);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for _ in 0..6 {
+        let questions = trainer.questions(&source).unwrap();
+        pool.install(|| trainer.step(&mut scorer, &questions, &cancel)).unwrap().unwrap();
+        let count = reference.ask().len();
+        let rewards: Vec<f64> = {
+            let members = Population::new(&reference, &model, &layout, 0);
+            let scores =
+                pool.install(|| scorer.score(&members, count, 0, &questions, &cancel)).unwrap().unwrap();
+            let of = |m: usize| {
+                let all = questions.iter().enumerate();
+                all.map(|(i, q)| Reward::LogExpected.of(scores.answers(m, i), &q.rewards)).sum::<f64>()
+            };
+            (0..count).map(|m| of(m) / questions.len() as f64).collect()
+        };
+        reference.tell(&rewards).unwrap();
+        assert_eq!(trainer.estimator().coordinates(), reference.coordinates());
+    }
+    assert!(reference.coordinates().iter().all(|c| *c != 0.0), "every layer had its turn");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use fura::scorer::Scorer;
 use fura::simd::Isa;
 use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{RunPlan, Trainer};
+use fura::turns::LayerTurn;
 use fura_tests::tiny;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -53,7 +54,12 @@ fn a_warm_generation_allocates_nothing() {
             reward: Reward::LogExpected,
             generations: 1000,
         };
-        let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, ..EsConfig::default() };
+        // All trained layers together, or layers that take turns with populations of their own.
+        let turns = match threads {
+            2 => ["0x2", "1x8"].map(|t| t.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap()).to_vec(),
+            _ => Vec::new(),
+        };
+        let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, turns, ..EsConfig::default() };
         let log = folder.path().join(format!("{threads}.runlog"));
         let mut trainer = Trainer::create(&model, threads % 2, plan, config, &log).unwrap();
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);

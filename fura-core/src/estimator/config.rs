@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::EstimatorError;
+use super::{EstimatorError, Turn};
 use crate::noise::Distribution;
 
 /// Most pairs a generation may have (2^20).
@@ -147,9 +147,14 @@ pub struct EsConfig {
     /// Unit of the perturbations; default relative.
     #[serde(skip_serializing_if = "is_default")]
     pub coordinates: Coordinates,
-    /// Adam in place of plain steps; excludes `momentum`. Default none.
+    /// Adam in place of plain steps; excludes `momentum` and `turns`. Default none.
     #[serde(skip_serializing_if = "is_default")]
     pub adam: Option<Adam>,
+    /// Generations that take turns: generation `t` perturbs, moves and decays the linears of turn
+    /// `t mod turns.len()` alone, with that turn's pairs and with `alpha` times `sqrt(turn.pairs / pairs)`, the rule
+    /// of [`with_pairs`](Self::with_pairs). Empty, the default: every generation perturbs all linears.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
 }
 
 /// Settings that version 0.1.0 of the log did not have are written only where they are used.
@@ -175,6 +180,7 @@ impl Default for EsConfig {
             noise: Distribution::Gaussian,
             coordinates: Coordinates::Relative,
             adam: None,
+            turns: Vec::new(),
         }
     }
 }
@@ -212,6 +218,13 @@ impl EsConfig {
             real("adam.beta1", adam.beta1, |x| (0.0..1.0).contains(&x), "at least 0, below 1")?;
             real("adam.beta2", adam.beta2, |x| (0.0..1.0).contains(&x), "at least 0, below 1")?;
             real("adam.epsilon", adam.epsilon, |x| x > 0.0, "above 0")?;
+            // Its moments are those of a gradient that every step measures.
+            check(self.turns.is_empty(), "turns", self.turns.len() as f64, "none where Adam is used")?;
+        }
+        for turn in &self.turns {
+            let pairs = (1..=MAX_PAIRS).contains(&turn.pairs);
+            check(pairs, "turns.pairs", turn.pairs.into(), "1 to 1048576")?;
+            check(turn.linears > 0, "turns.linears", 0.0, "at least 1")?;
         }
         match self.schedule {
             Schedule::Constant => Ok(()),
@@ -231,6 +244,10 @@ impl EsConfig {
     /// As [`validate`](Self::validate); [`EstimatorError::ScaleCount`].
     pub fn validate_for(&self, linears: usize) -> Result<(), EstimatorError> {
         self.validate()?;
+        if let Some(turn) = self.turns.iter().find(|turn| turn.range().end > linears) {
+            let (found, expected) = (turn.range().end as f64, "a turn's linears within those of the layout");
+            return Err(EstimatorError::Config { field: "turns", found, expected });
+        }
         let found = self.linear_scales.len();
         match found == 0 || found == linears {
             true => Ok(()),
@@ -256,9 +273,26 @@ impl EsConfig {
         Self { alpha: (f64::from(self.alpha) * ratio.sqrt()) as f32, pairs, ..self }
     }
 
+    /// The turn of generation `t`; none where every generation perturbs all linears.
+    pub fn turn_at(&self, t: u32) -> Option<&Turn> {
+        let count = self.turns.len();
+        (count > 0).then(|| &self.turns[t as usize % count])
+    }
+
+    /// Pairs of generation `t`.
+    pub fn pairs_at(&self, t: u32) -> u32 {
+        self.turn_at(t).map_or(self.pairs, |turn| turn.pairs)
+    }
+
+    /// Pairs of the largest generation.
+    pub fn most_pairs(&self) -> u32 {
+        self.turns.iter().map(|turn| turn.pairs).max().unwrap_or(self.pairs)
+    }
+
     /// The step size in generation `t`.
     pub fn alpha_at(&self, t: u32) -> f64 {
-        let alpha = f64::from(self.alpha);
+        let share = f64::from(self.pairs_at(t)) / f64::from(self.pairs);
+        let alpha = f64::from(self.alpha) * share.sqrt();
         match self.schedule {
             Schedule::Constant => alpha,
             Schedule::Linear { fraction, generations } => {
@@ -288,7 +322,7 @@ mod tests {
     #[test]
     fn every_field_out_of_range_is_named() {
         type Change = fn(&mut EsConfig);
-        let set: [(&str, Change); 18] = [
+        let set: [(&str, Change); 21] = [
             ("pairs", |c| c.pairs = 0),
             ("pairs", |c| c.pairs = u32::MAX),
             ("sigma", |c| c.sigma = 0.0),
@@ -307,6 +341,12 @@ mod tests {
             ("adam.epsilon", |c| c.adam = Some(Adam { epsilon: 0.0, ..Adam::default() })),
             ("schedule.linear.generations", |c| {
                 c.schedule = Schedule::Linear { fraction: 0.5, generations: 0 }
+            }),
+            ("turns.pairs", |c| c.turns = vec![Turn { first: 0, linears: 1, pairs: 0 }]),
+            ("turns.linears", |c| c.turns = vec![Turn { first: 0, linears: 0, pairs: 1 }]),
+            ("turns", |c| {
+                c.adam = Some(Adam::default());
+                c.turns = vec![Turn { first: 0, linears: 1, pairs: 1 }];
             }),
             ("schedule.inverse_time.tau", |c| c.schedule = Schedule::InverseTime { tau: 0.0 }),
         ];

@@ -38,7 +38,7 @@ impl RewardSummary {
     }
 }
 
-/// Shapes rewards with buffers sized for one population.
+/// Shapes rewards with buffers sized for the largest population.
 #[derive(Debug, Clone)]
 pub(super) struct Shaper {
     /// Members in order of reward, for ranks.
@@ -78,7 +78,8 @@ impl Shaper {
         Self { order: Vec::with_capacity(2 * pairs), ranks: vec![0.0; 2 * pairs], weights: vec![0.0; pairs] }
     }
 
-    /// Weights from the last call of [`shape`](Self::shape).
+    /// Weights from the last call of [`shape`](Self::shape), followed by unused ones where that population was not
+    /// the largest.
     pub(super) fn weights(&self) -> &[f64] {
         &self.weights
     }
@@ -87,7 +88,7 @@ impl Shaper {
     pub(super) fn shape(&mut self, config: &EsConfig, rewards: &[f64]) -> RewardSummary {
         let summary = RewardSummary::new(rewards, config.spread_floor);
         let RewardSummary { spread, flat, .. } = summary;
-        let count = 2 * (self.weights.len() - summary.dropped_pairs as usize);
+        let count = rewards.len() - 2 * summary.dropped_pairs as usize;
         if config.shaping == Shaping::CentredRanks && !flat {
             self.rank(rewards, count);
         }

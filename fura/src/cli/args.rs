@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fura::reward::Reward;
+use fura::turns::LayerTurn;
 use std::path::PathBuf;
 
 #[derive(Parser)]
@@ -166,8 +167,12 @@ pub(crate) struct Train {
     /// Generations of the run [default: 400]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) generations: Option<u32>,
-    /// Antithetic pairs in a generation; twice as many members answer the requests [default: 16]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    /// Layers that take turns, one turn a generation, each with its number of antithetic pairs; twice as many members
+    /// answer the requests [default: every trained layer by itself from the top, such as 29x192,28x64,27x32]
+    #[arg(long, value_name = "LAYERxPAIRS", value_delimiter = ',')]
+    pub(crate) turns: Option<Vec<LayerTurn>>,
+    /// Instead of turns, perturb all trained layers together in every generation, with so many antithetic pairs
+    #[arg(long, value_name = "N", conflicts_with = "turns", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) pairs: Option<u32>,
     /// Requests that every member answers in a generation [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]

@@ -14,6 +14,7 @@ use fura::question::Question;
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
 use fura::trainer::{Defaults, RunPlan, Trainer};
+use fura::turns::LayerTurn;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
     let source = tasks(&args.tasks, seed)?;
     let model = session.model(&args.model, block)?;
     let settings = settings(args, &model)?;
-    let config = config(args, &settings);
+    let config = config(args, &settings, &model)?;
     config.validate()?;
     let held = HeldOut::new(&model, &source, args.eval as usize)?;
     let mut finished = false;
@@ -188,8 +189,19 @@ impl Summary {
 /// The defaults for the model, with what was chosen on the command line.
 fn settings(args: &Train, model: &Model) -> Result<Defaults> {
     let d = Defaults::for_model(model);
-    let settings = Defaults {
-        from_layer: args.from_layer.unwrap_or(d.from_layer),
+    let layers = model.config().layers;
+    let from_layer = args.from_layer.unwrap_or(d.from_layer);
+    if from_layer >= layers {
+        bail!("--from-layer {from_layer}: the model has layers 0 to {}", layers - 1);
+    }
+    let turns = match (&args.turns, args.pairs) {
+        (Some(turns), _) => turns.clone(),
+        (None, Some(_)) => Vec::new(),
+        (None, None) => LayerTurn::cycle(from_layer, layers),
+    };
+    Ok(Defaults {
+        from_layer,
+        turns,
         generations: args.generations.unwrap_or(d.generations),
         pairs: args.pairs.unwrap_or(d.pairs),
         requests: args.requests.map_or(d.requests, |n| n as usize),
@@ -197,33 +209,30 @@ fn settings(args: &Train, model: &Model) -> Result<Defaults> {
         alpha: args.alpha.unwrap_or(d.alpha),
         final_alpha: args.final_alpha.unwrap_or(d.final_alpha),
         reward: args.reward.map_or(d.reward, Into::into),
-    };
-    let layers = model.config().layers;
-    if settings.from_layer >= layers {
-        bail!("--from-layer {}: the model has layers 0 to {}", settings.from_layer, layers - 1);
-    }
-    Ok(settings)
+    })
 }
 
 fn plan(s: &Defaults, source: &TaskSource) -> RunPlan {
     RunPlan { tasks: source.describe(), requests: s.requests, reward: s.reward, generations: s.generations }
 }
 
-fn config(args: &Train, s: &Defaults) -> EsConfig {
+fn config(args: &Train, s: &Defaults, model: &Model) -> Result<EsConfig> {
     let schedule = if s.final_alpha == 1.0 {
         Schedule::Constant
     } else {
         Schedule::Linear { fraction: s.final_alpha, generations: s.generations }
     };
-    EsConfig {
+    let turns = s.turns.iter().map(|turn| turn.linears(model, s.from_layer));
+    Ok(EsConfig {
         seed: args.seed,
         pairs: s.pairs,
         sigma: s.sigma,
         alpha: s.alpha,
         schedule,
         decay: args.decay,
+        turns: turns.collect::<Result<_, _>>().context("--turns")?,
         ..EsConfig::default()
-    }
+    })
 }
 
 fn with_suffix(out: &Path, suffix: &str) -> PathBuf {

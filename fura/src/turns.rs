@@ -1,0 +1,114 @@
+//! Layers that take turns: block coordinate ascent over the depth of a model.
+//!
+//! A member costs what lies above the lowest layer it perturbs, since everything below is computed once for the
+//! whole population, and in the last layer only the rows whose logits are wanted go beyond keys and values: the top
+//! layer costs a fifteenth of what three layers cost. So a generation perturbs one layer, with as many pairs as its
+//! place affords; the docs' report on habits has the measurements.
+
+use crate::error::FuraError;
+use fura_core::estimator::Turn;
+use fura_model::Model;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Layers that a generation perturbs, and its population. Written `29x192`, or `24-26x16` for several layers.
+///
+/// ```
+/// use fura::turns::LayerTurn;
+/// let turn: LayerTurn = "24-26x16".parse()?;
+/// assert_eq!(turn, LayerTurn { layers: 24..27, pairs: 16 });
+/// assert_eq!(turn.to_string(), "24-26x16");
+/// # Ok::<(), fura::error::FuraError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerTurn {
+    /// The layers.
+    pub layers: Range<usize>,
+    /// Antithetic pairs.
+    pub pairs: u32,
+}
+
+impl LayerTurn {
+    /// The turns by default, for a model of `layers` layers trained from `from_layer` on.
+    pub fn cycle(from_layer: usize, layers: usize) -> Vec<Self> {
+        let one = |layer: usize| {
+            let above = (layers - 1 - layer) as u32;
+            // About the same work each, as far as that leaves enough pairs to learn from.
+            let pairs = 64u32.checked_div(above).map_or(192, |pairs| pairs.max(8));
+            Self { layers: layer..layer + 1, pairs }
+        };
+        (from_layer..layers).rev().map(one).collect()
+    }
+
+    /// The turn over the linears of [`Model::layout_from`]`(from_layer)`.
+    ///
+    /// # Errors
+    /// Layers that are not trained.
+    pub fn linears(&self, model: &Model, from_layer: usize) -> Result<Turn, FuraError> {
+        let layers = model.config().layers;
+        let Range { start, end } = self.layers;
+        if start < from_layer || end > layers || start >= end {
+            return Err(FuraError::Turn {
+                turn: self.to_string(),
+                expected: format!("layers from {from_layer} to {}", layers - 1),
+            });
+        }
+        let each = model.layout().linears().len() / layers;
+        Ok(Turn { first: (start - from_layer) * each, linears: (end - start) * each, pairs: self.pairs })
+    }
+}
+
+impl fmt::Display for LayerTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layers: Range { start, end }, pairs } = self;
+        match end - start {
+            1 => write!(f, "{start}x{pairs}"),
+            _ => write!(f, "{start}-{}x{pairs}", end.saturating_sub(1)),
+        }
+    }
+}
+
+impl FromStr for LayerTurn {
+    type Err = FuraError;
+
+    fn from_str(text: &str) -> Result<Self, FuraError> {
+        let parse = || {
+            let (layers, pairs) = text.split_once('x')?;
+            let (first, last) = layers.split_once('-').unwrap_or((layers, layers));
+            let end = last.parse::<usize>().ok()?.checked_add(1)?;
+            let turn = Self { layers: first.parse().ok()?..end, pairs: pairs.parse().ok()? };
+            (!turn.layers.is_empty() && turn.pairs > 0).then_some(turn)
+        };
+        let expected = "LAYERxPAIRS or FIRST-LASTxPAIRS, such as 29x192 or 24-26x16".to_owned();
+        parse().ok_or_else(|| FuraError::Turn { turn: text.to_owned(), expected })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_visit_every_trained_layer_once_from_the_top() {
+        let cycle = LayerTurn::cycle(27, 30);
+        let text: Vec<String> = cycle.iter().map(LayerTurn::to_string).collect();
+        assert_eq!(text, ["29x192", "28x64", "27x32"]);
+        for turn in &cycle {
+            assert_eq!(turn.to_string().parse::<LayerTurn>().unwrap(), *turn);
+        }
+        let deep = LayerTurn::cycle(0, 40);
+        assert!(deep.iter().rev().map(|turn| turn.layers.clone()).eq((0..40).map(|l| l..l + 1)));
+        assert!(deep.iter().all(|turn| turn.pairs >= 8));
+    }
+
+    #[test]
+    fn what_is_no_turn_is_refused() {
+        for text in
+            ["", "x", "29", "29x", "x4", "29x0", "5-4x1", "4-x2", "-1x2", "29x-3", "18446744073709551615x1"]
+        {
+            let error = text.parse::<LayerTurn>().unwrap_err().to_string();
+            assert!(error.contains("LAYERxPAIRS"), "{text}: {error}");
+        }
+    }
+}
