@@ -81,7 +81,7 @@ impl Defaults {
             pairs: 16,
             requests: 8,
             sigma: 0.2,
-            alpha: 0.08,
+            alpha: 0.1,
             final_alpha: 0.05,
             reward: Reward::LogExpected,
         }

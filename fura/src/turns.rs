@@ -30,15 +30,20 @@ pub struct LayerTurn {
 }
 
 impl LayerTurn {
-    /// The turns by default, for a model of `layers` layers trained from `from_layer` on.
+    /// The turns by default, for a model of `layers` layers trained from `from_layer` on: the layers below the top
+    /// from above, each after a turn of the top layer, which learns most for its work.
+    ///
+    /// # Panics
+    /// If there is no layer.
     pub fn cycle(from_layer: usize, layers: usize) -> Vec<Self> {
-        let one = |layer: usize| {
-            let above = (layers - 1 - layer) as u32;
+        assert!(from_layer < layers, "no such layer");
+        let top = Self { layers: layers - 1..layers, pairs: 192 };
+        let below = (from_layer..layers - 1).rev().zip(1u32..).map(|(layer, depth)| {
             // About the same work each, as far as that leaves enough pairs to learn from.
-            let pairs = 64u32.checked_div(above).map_or(192, |pairs| pairs.max(8));
-            Self { layers: layer..layer + 1, pairs }
-        };
-        (from_layer..layers).rev().map(one).collect()
+            Self { layers: layer..layer + 1, pairs: (64 / depth).max(8) }
+        });
+        let cycle: Vec<Self> = below.flat_map(|turn| [top.clone(), turn]).collect();
+        if cycle.is_empty() { vec![top] } else { cycle }
     }
 
     /// The turn over the linears of [`Model::layout_from`]`(from_layer)`.
@@ -90,16 +95,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cycles_visit_every_trained_layer_once_from_the_top() {
-        let cycle = LayerTurn::cycle(27, 30);
-        let text: Vec<String> = cycle.iter().map(LayerTurn::to_string).collect();
-        assert_eq!(text, ["29x192", "28x64", "27x32"]);
-        for turn in &cycle {
-            assert_eq!(turn.to_string().parse::<LayerTurn>().unwrap(), *turn);
-        }
+    fn cycles_visit_every_trained_layer_and_the_top_between() {
+        let text = |cycle: Vec<LayerTurn>| cycle.iter().map(LayerTurn::to_string).collect::<Vec<_>>();
+        assert_eq!(text(LayerTurn::cycle(29, 30)), ["29x192"]);
+        assert_eq!(text(LayerTurn::cycle(27, 30)), ["29x192", "28x64", "29x192", "27x32"]);
         let deep = LayerTurn::cycle(0, 40);
-        assert!(deep.iter().rev().map(|turn| turn.layers.clone()).eq((0..40).map(|l| l..l + 1)));
-        assert!(deep.iter().all(|turn| turn.pairs >= 8));
+        let below = deep.iter().skip(1).step_by(2).rev().map(|turn| turn.layers.clone());
+        assert!(below.eq((0..39).map(|l| l..l + 1)));
+        assert!(deep.iter().step_by(2).all(|turn| turn.layers == (39..40)));
+        for turn in deep {
+            assert!(turn.pairs >= 8);
+            assert_eq!(turn.to_string().parse::<LayerTurn>().unwrap(), turn);
+        }
     }
 
     #[test]

@@ -37,13 +37,28 @@ pub fn matrix_len(d_in: usize, block: usize) -> usize {
     d_in / block * block * block + rest * rest
 }
 
-dispatch! {
-    /// Materializes `T = V diag(c) V^T` for every block of one linear: `v` and `t` have
-    /// [`matrix_len`]`(c.len(), block)` elements.
-    ///
-    /// # Panics
-    /// If the lengths disagree or `block` is 0.
-    pub fn materialize(v: &[f32], c: &[f32], block: usize, t: &mut [f32]) = scalar::materialize
+/// Materializes `T = V diag(c) V^T` for every block of one linear: `v` and `t` have
+/// [`matrix_len`]`(c.len(), block)` elements.
+///
+/// # Panics
+/// If the lengths disagree or `block` is 0.
+#[allow(unsafe_code)]
+pub fn materialize(isa: Isa, v: &[f32], c: &[f32], block: usize, t: &mut [f32]) {
+    assert!(block > 0, "materialize: block must be positive");
+    let n = matrix_len(c.len(), block);
+    assert!(v.len() == n && t.len() == n, "materialize: lengths differ");
+    match isa.tier() {
+        // SAFETY: an `Isa` of this tier exists only if detection found the features.
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx512 => unsafe { avx512::materialize(v, c, block, t) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx2 => unsafe { avx2::materialize(v, c, block, t) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::materialize(v, c, block, t) },
+        _ => scalar::materialize(v, c, block, t),
+    }
 }
 
 /// Applies the transform to rows of `d_in` floats: `y = x + T x`, block by block. Rows lie one after
@@ -69,20 +84,15 @@ pub fn apply(isa: Isa, t: &[f32], block: usize, d_in: usize, x: &[f32], y: &mut 
     match isa.tier() {
         // SAFETY: an `Isa` of this tier exists only if detection found the features.
         #[cfg(target_arch = "x86_64")]
-        Tier::Avx512 if block == 32 => unsafe { avx512::apply32(t, d_in, x, y) },
+        Tier::Avx512 => unsafe { avx512::apply(t, block, d_in, x, y) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Tier::Avx2 if block == 32 => unsafe { avx2::apply32(t, d_in, x, y) },
+        Tier::Avx2 => unsafe { avx2::apply(t, block, d_in, x, y) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm if block == 32 => unsafe { neon::apply32(t, d_in, x, y) },
-        _ => apply_any(isa, t, block, d_in, x, y),
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::apply(t, block, d_in, x, y) },
+        _ => scalar::apply(t, block, d_in, x, y),
     }
-}
-
-dispatch! {
-    /// Any block size: the scalar order, vectorized over `i` by the compiler.
-    pub fn apply_any(t: &[f32], block: usize, d_in: usize, x: &[f32], y: &mut [f32]) = scalar::apply
 }
 
 #[cfg(test)]
@@ -103,13 +113,25 @@ mod tests {
 
     #[test]
     fn every_tier_gives_the_scalar_bits_for_every_tail() {
-        for (d_in, block) in [(32, 32), (96, 32), (70, 32), (576, 32), (48, 24), (40, 1), (33, 33), (50, 64)]
-        {
+        let shapes = [
+            (32, 32),
+            (96, 32),
+            (70, 32),
+            (576, 32),
+            (48, 24),
+            (40, 1),
+            (33, 33),
+            (50, 64),
+            (160, 64),
+            (201, 100),
+            (150, 150),
+        ];
+        for (d_in, block) in shapes {
             let v = noise(matrix_len(d_in, block), 1);
             let c = noise(d_in, 2);
             let mut t0 = vec![0.0; v.len()];
             materialize(Isa::scalar(), &v, &c, block, &mut t0);
-            for rows in [0usize, 1, 2, 3, 7, 8, 9, 17, 33] {
+            for rows in [0usize, 1, 2, 3, 4, 5, 7, 8, 9, 17, 33, 48, 49, 101] {
                 let x = noise(rows * d_in, 3 + rows as u64);
                 let mut y0 = vec![0.0; x.len()];
                 apply(Isa::scalar(), &t0, block, d_in, &x, &mut y0);

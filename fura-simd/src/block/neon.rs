@@ -1,6 +1,6 @@
-//! NEON: a block of 32 is eight registers, and 2 rows are 16 accumulators.
+//! NEON: a panel of 32 is eight registers, and 2 rows are 16 accumulators.
 
-use super::tile::apply32;
+use super::tile::tiled;
 use safe_unaligned_simd::aarch64::{vld1q_f32, vst1q_f32};
 use std::arch::aarch64::{float32x4_t, vdupq_n_f32, vfmaq_f32};
 
@@ -11,4 +11,4 @@ fn fma(t: float32x4_t, x: float32x4_t, acc: float32x4_t) -> float32x4_t {
     vfmaq_f32(acc, t, x)
 }
 
-apply32!("neon", lanes: 4, rows: 2, vld1q_f32, vst1q_f32, vdupq_n_f32, fma);
+tiled!("neon", lanes: 4, rows: 2, fewer: 1, vld1q_f32, vst1q_f32, vdupq_n_f32, fma);

@@ -168,7 +168,8 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) generations: Option<u32>,
     /// Layers that take turns, one turn a generation, each with its number of antithetic pairs; twice as many members
-    /// answer the requests [default: every trained layer by itself from the top, such as 29x192,28x64,27x32]
+    /// answer the requests [default: each trained layer by itself, after a turn of the top one, such as
+    /// 29x192,28x64,29x192,27x32]
     #[arg(long, value_name = "LAYERxPAIRS", value_delimiter = ',')]
     pub(crate) turns: Option<Vec<LayerTurn>>,
     /// Instead of turns, perturb all trained layers together in every generation, with so many antithetic pairs
@@ -180,7 +181,7 @@ pub(crate) struct Train {
     /// Standard deviation of the perturbation, relative to the singular values [default: 0.2]
     #[arg(long, value_name = "X")]
     pub(crate) sigma: Option<f32>,
-    /// Step size [default: 0.08]
+    /// Step size with 16 pairs or those of --pairs; turns scale it by the root of their share [default: 0.1]
     #[arg(long, value_name = "X")]
     pub(crate) alpha: Option<f32>,
     /// Share of the step size that is left at the end (linear decay) [default: 0.05]
