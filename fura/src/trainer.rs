@@ -238,25 +238,14 @@ impl<'m> Trainer<'m> {
         self.from_layer + self.estimator.linears().start / each
     }
 
-    /// The specialist as it stands.
+    /// The specialist as it stands: the one that [`Specialist::from_run_log`] makes of the log.
     ///
     /// # Errors
     /// Coordinates that are out of bounds.
     pub fn specialist(&self) -> Result<Specialist, FuraError> {
-        specialist(&self.header, &self.estimator)
+        let RunHeader { base, layout, task, created_by, .. } = &self.header;
+        let provenance =
+            Provenance { name: String::new(), task: task.clone(), created_by: created_by.clone() };
+        Ok(Specialist::new(*base, layout.clone(), self.estimator.final_coordinates(), provenance)?)
     }
-}
-
-/// Rebuilds the specialist of a run from its log alone, without the model: the same bytes as training saved.
-///
-/// # Errors
-/// A damaged log.
-pub fn rebuild(history: &RunHistory) -> Result<Specialist, FuraError> {
-    specialist(&history.header, &runlog::replay(&history.header, &history.generations)?)
-}
-
-fn specialist(header: &RunHeader, estimator: &Estimator) -> Result<Specialist, FuraError> {
-    let provenance =
-        Provenance { name: String::new(), task: header.task.clone(), created_by: header.created_by.clone() };
-    Ok(Specialist::new(header.base, header.layout.clone(), estimator.final_coordinates(), provenance)?)
 }
