@@ -4,6 +4,7 @@ use crate::config::ModelConfig;
 use crate::model::Model;
 use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
+use fura_simd::attention::Span;
 use fura_simd::block;
 
 /// How much a workspace must hold.
@@ -17,11 +18,12 @@ pub struct Plan {
     pub positions: usize,
 }
 
-/// A token's place: its position in its sequence and the cache rows of the sequence.
+/// A token's place: its position, its cache row, and its sequence in the batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) position: usize,
-    pub(crate) base: usize,
+    pub(crate) store: usize,
+    pub(crate) sequence: usize,
 }
 
 /// Consecutive rows of one member.
@@ -53,6 +55,8 @@ pub struct Workspace {
     pub(crate) head: Vec<f32>,
     /// Attention weights of one head.
     pub(crate) scores: Vec<f32>,
+    /// The cache rows that one token sees.
+    pub(crate) seen: Vec<Span>,
     pub(crate) input: TransformedInput,
     pub(crate) all: Vec<Row>,
     pub(crate) all_runs: Vec<Run>,
@@ -105,6 +109,7 @@ impl Workspace {
             head_rows: vec![0.0; 2 * c.d_model],
             head: vec![0.0; c.head_dim],
             scores: vec![0.0; plan.positions],
+            seen: Vec::with_capacity(plan.sequences + 1),
             input: TransformedInput {
                 coordinates: vec![0.0; widest],
                 transform: vec![0.0; block::matrix_len(widest, model.layout().block())],
