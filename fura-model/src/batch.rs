@@ -94,7 +94,15 @@ impl Batch {
         self.spans.push(own);
         self.tokens.extend_from_slice(tokens);
         let spans = first..self.spans.len();
-        self.sequences.push(Sequence { start, len: tokens.len(), member, past, spans, store: start, state: start });
+        self.sequences.push(Sequence {
+            start,
+            len: tokens.len(),
+            member,
+            past,
+            spans,
+            store: start,
+            state: start,
+        });
     }
 
     /// Says where the sequence pushed last begins among states computed earlier, in rows; without this it is

@@ -75,9 +75,10 @@ impl KvCache {
         Self { planes, rows, width, stored }
     }
 
-    /// Bytes of a cache of `rows` positions that outlives a pass.
-    pub fn bytes(config: &ModelConfig, rows: usize, precision: Precision) -> usize {
-        2 * config.layers * rows * config.d_kv() * precision.bytes()
+    /// Bytes of a cache of `rows` positions that outlives a pass; at most `u64::MAX`.
+    pub fn bytes(config: &ModelConfig, rows: usize, precision: Precision) -> u64 {
+        let row = 2 * config.layers * config.d_kv() * precision.bytes();
+        (row as u64).saturating_mul(rows as u64)
     }
 
     /// Positions it can hold.

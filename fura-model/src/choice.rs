@@ -128,7 +128,9 @@ fn part(
     mut parent: Option<usize>,
     branches: &mut Vec<Branch>,
 ) {
-    let Some((first, others)) = members.split_first().filter(|(_, others)| !others.is_empty()) else { return };
+    let Some((first, others)) = members.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return;
+    };
     // No answer is the beginning of another, so all of them go on.
     while others.iter().all(|m| encoded[*m][depth] == encoded[*first][depth]) {
         depth += 1;

@@ -84,6 +84,11 @@ pub struct Sampler {
 }
 
 impl Sampler {
+    /// Bytes of a sampler that has seen a vocabulary of `vocab` tokens.
+    pub(crate) fn bytes(vocab: usize) -> usize {
+        vocab * (size_of::<Candidate>() + size_of::<f32>())
+    }
+
     /// Chooses token number `step` of a sequence among `candidates`, pairs of a token and its logit in ascending order
     /// of tokens. A NaN is never chosen and infinities count as the largest finite numbers. `None` if there is no
     /// candidate. The settings are taken as [checked](Sampling::check).
@@ -100,6 +105,9 @@ impl Sampler {
             return candidates.reduce(larger).map(|(token, _)| token);
         }
         self.candidates.clear();
+        // What a filter leaves is not known, so growing would double; all that there can be is exact.
+        self.candidates.reserve_exact(candidates.size_hint().1.unwrap_or(0));
+        self.weights.reserve_exact(candidates.size_hint().1.unwrap_or(0).saturating_sub(self.weights.len()));
         self.candidates.extend(candidates.map(|(token, logit)| Candidate {
             token,
             logit: logit.clamp(f32::MIN, f32::MAX),

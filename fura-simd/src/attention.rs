@@ -277,10 +277,12 @@ mod tests {
         let [wide_k, wide_v] = [&k, &v].map(|x| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>());
         let rows = HeadRows { offset: 0, stride: d };
         let whole = [Span { first: 0, len: n }];
-        let cut = [Span { first: 0, len: 1 }, Span { first: 1, len: 0 }, Span { first: 1, len: 15 }, Span {
-            first: 16,
-            len: 7,
-        }];
+        let cut = [
+            Span { first: 0, len: 1 },
+            Span { first: 1, len: 0 },
+            Span { first: 1, len: 15 },
+            Span { first: 16, len: 7 },
+        ];
         let (mut s, mut expected) = (vec![0.0; n], vec![0.0; d]);
         attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, &mut s, &mut expected);
         let mut capped = vec![0.0; d];

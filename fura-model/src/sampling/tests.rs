@@ -34,7 +34,7 @@ fn plain(sampling: &Sampling, logits: &[f32]) -> Vec<u32> {
     let mut before = 0.0;
     let mut n = 0;
     for c in &list {
-        if n > 0 && before >= f64::from(sampling.top_p) {
+        if n > 0 && sampling.top_p < 1.0 && before >= f64::from(sampling.top_p) {
             break;
         }
         before += c.2;
