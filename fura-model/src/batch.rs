@@ -1,9 +1,11 @@
 //! A batch: rows (tokens) belong to sequences, sequences to members.
 
 use crate::error::ModelError;
+use fura_simd::attention::Span;
+use std::ops::Range;
 
 /// One sequence's new tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
     /// First row in the batch.
     pub(crate) start: usize,
@@ -11,10 +13,12 @@ pub struct Sequence {
     pub(crate) len: usize,
     /// Whose coordinates.
     pub(crate) member: u32,
-    /// Tokens already in the cache.
+    /// Tokens before the new ones.
     pub(crate) past: usize,
-    /// Cache row of position 0.
-    pub(crate) base: usize,
+    /// Where the cache has them: a range of the batch's spans.
+    pub(crate) spans: Range<usize>,
+    /// Cache row of the first new token.
+    pub(crate) store: usize,
     /// Row of its first token among states computed earlier (see [`crate::Engine::forward_from`]).
     pub(crate) state: usize,
 }
@@ -24,18 +28,24 @@ pub struct Sequence {
 pub struct Batch {
     pub(crate) tokens: Vec<u32>,
     pub(crate) sequences: Vec<Sequence>,
+    pub(crate) spans: Vec<Span>,
 }
 
 impl Batch {
     /// Room for that many rows and sequences.
     pub fn with_capacity(rows: usize, sequences: usize) -> Self {
-        Self { tokens: Vec::with_capacity(rows), sequences: Vec::with_capacity(sequences) }
+        Self {
+            tokens: Vec::with_capacity(rows),
+            sequences: Vec::with_capacity(sequences),
+            spans: Vec::with_capacity(2 * sequences),
+        }
     }
 
     /// Empties the batch.
     pub fn clear(&mut self) {
         self.tokens.clear();
         self.sequences.clear();
+        self.spans.clear();
     }
 
     /// Adds a whole prompt of `member` whose keys and values live in the batch's own rows of a
@@ -47,9 +57,52 @@ impl Batch {
 
     /// Adds `tokens` after `past` cached ones; position 0 of the sequence lies at cache row `base`.
     pub fn push(&mut self, member: u32, tokens: &[u32], past: usize, base: usize) {
+        self.push_after(member, tokens, &[Span { first: base, len: past }], base + past);
+    }
+
+    /// Adds `tokens` whose past is the cache rows of `spans`, one span after the other; their own keys and values go
+    /// to the rows from `store` on. Sequences may share spans, and a span may be rows of a sequence pushed before into
+    /// the same batch: that is how what several sequences begin with is computed once. The rows of the spans must
+    /// hold tokens of the same member.
+    pub fn push_after(&mut self, member: u32, tokens: &[u32], spans: &[Span], store: usize) {
         let start = self.tokens.len();
+        let first = self.spans.len();
         self.tokens.extend_from_slice(tokens);
-        self.sequences.push(Sequence { start, len: tokens.len(), member, past, base, state: start });
+        self.spans.extend(spans.iter().filter(|s| s.len > 0));
+        self.sequences.push(Sequence {
+            start,
+            len: tokens.len(),
+            member,
+            past: spans.iter().map(|s| s.len).sum(),
+            spans: first..self.spans.len(),
+            store,
+            state: start,
+        });
+    }
+
+    /// Adds `tokens` that continue sequence `before` of this batch, whose rows are the batch's own rows of a
+    /// [transient](crate::KvCache::transient) cache.
+    pub(crate) fn push_after_sequence(&mut self, member: u32, tokens: &[u32], before: usize) {
+        let start = self.tokens.len();
+        let first = self.spans.len();
+        let s = &self.sequences[before];
+        let (past, inherited) = (s.past + s.len, s.spans.clone());
+        let own = Span { first: s.store, len: s.len };
+        for i in inherited {
+            self.spans.push(self.spans[i]);
+        }
+        self.spans.push(own);
+        self.tokens.extend_from_slice(tokens);
+        let spans = first..self.spans.len();
+        self.sequences.push(Sequence {
+            start,
+            len: tokens.len(),
+            member,
+            past,
+            spans,
+            store: start,
+            state: start,
+        });
     }
 
     /// Says where the sequence pushed last begins among states computed earlier, in rows; without this it is

@@ -1,32 +1,84 @@
 //! Keys and values of earlier positions.
 
 use crate::config::ModelConfig;
+use fura_simd::Isa;
+use fura_simd::half::narrow_all;
 
-/// Keys and values in f32, one row of `d_kv` for each position, in planes of `rows` rows.
+/// Keys and values, one row of `d_kv` for each position, in planes of `rows` rows; in f32 or, in half the memory and
+/// with other bits, in f16.
 #[derive(Clone, Debug)]
 pub struct KvCache {
     planes: usize,
     rows: usize,
     width: usize,
-    keys: Vec<f32>,
-    values: Vec<f32>,
+    stored: Stored,
+}
+
+/// Keys and values of all planes.
+#[derive(Clone, Debug)]
+enum Stored {
+    Single(Vec<f32>, Vec<f32>),
+    Half(Vec<u16>, Vec<u16>),
+}
+
+/// Keys and values of one layer.
+#[derive(Clone, Copy)]
+pub(crate) enum Plane<'a> {
+    Single(&'a [f32], &'a [f32]),
+    Half(&'a [u16], &'a [u16]),
+}
+
+/// How a cache stores numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// 32 bits: keys and values as they were computed.
+    #[default]
+    Single,
+    /// 16 bits: each rounded to the nearest f16. Results are the same on every instruction set, in any batch and in
+    /// any chunks, but they are not those of [`Precision::Single`].
+    Half,
+}
+
+impl Precision {
+    /// Bytes of one number.
+    pub fn bytes(self) -> usize {
+        match self {
+            Precision::Single => 4,
+            Precision::Half => 2,
+        }
+    }
 }
 
 impl KvCache {
     /// A cache that outlives a forward pass: one plane a layer, `rows` positions in all (shared between
     /// sequences as their `base` rows say).
     pub fn new(config: &ModelConfig, rows: usize) -> Self {
-        Self::with_planes(config.layers, rows, config.d_kv())
+        Self::with_precision(config, rows, Precision::Single)
+    }
+
+    /// As [`KvCache::new`], with the precision of the caller's choice.
+    pub fn with_precision(config: &ModelConfig, rows: usize, precision: Precision) -> Self {
+        Self::with_planes(config.layers, rows, config.d_kv(), precision)
     }
 
     /// A cache for passes that score and forget: a single plane that every layer overwrites.
     pub fn transient(config: &ModelConfig, rows: usize) -> Self {
-        Self::with_planes(1, rows, config.d_kv())
+        Self::with_planes(1, rows, config.d_kv(), Precision::Single)
     }
 
-    fn with_planes(planes: usize, rows: usize, width: usize) -> Self {
+    fn with_planes(planes: usize, rows: usize, width: usize, precision: Precision) -> Self {
         let n = planes * rows * width;
-        Self { planes, rows, width, keys: vec![0.0; n], values: vec![0.0; n] }
+        let stored = match precision {
+            Precision::Single => Stored::Single(vec![0.0; n], vec![0.0; n]),
+            Precision::Half => Stored::Half(vec![0; n], vec![0; n]),
+        };
+        Self { planes, rows, width, stored }
+    }
+
+    /// Bytes of a cache of `rows` positions that outlives a pass; at most `u64::MAX`.
+    pub fn bytes(config: &ModelConfig, rows: usize, precision: Precision) -> u64 {
+        let row = 2 * config.layers * config.d_kv() * precision.bytes();
+        (row as u64).saturating_mul(rows as u64)
     }
 
     /// Positions it can hold.
@@ -34,16 +86,37 @@ impl KvCache {
         self.rows
     }
 
-    /// The planes of keys and values of a layer.
-    pub(crate) fn layer(&self, layer: usize) -> (&[f32], &[f32]) {
-        let at = layer % self.planes * self.rows * self.width;
-        let n = self.rows * self.width;
-        (&self.keys[at..at + n], &self.values[at..at + n])
+    /// How it stores numbers.
+    pub fn precision(&self) -> Precision {
+        match self.stored {
+            Stored::Single(..) => Precision::Single,
+            Stored::Half(..) => Precision::Half,
+        }
     }
 
-    /// The key and value row of one position of a layer, to be written.
-    pub(crate) fn row_mut(&mut self, layer: usize, row: usize) -> (&mut [f32], &mut [f32]) {
+    /// The planes of keys and values of a layer.
+    pub(crate) fn layer(&self, layer: usize) -> Plane<'_> {
+        let n = self.rows * self.width;
+        let at = layer % self.planes * n;
+        match &self.stored {
+            Stored::Single(keys, values) => Plane::Single(&keys[at..at + n], &values[at..at + n]),
+            Stored::Half(keys, values) => Plane::Half(&keys[at..at + n], &values[at..at + n]),
+        }
+    }
+
+    /// Stores key and value of one position of a layer.
+    pub(crate) fn store(&mut self, isa: Isa, layer: usize, row: usize, key: &[f32], value: &[f32]) {
         let at = (layer % self.planes * self.rows + row) * self.width;
-        (&mut self.keys[at..at + self.width], &mut self.values[at..at + self.width])
+        let place = at..at + self.width;
+        match &mut self.stored {
+            Stored::Single(keys, values) => {
+                keys[place.clone()].copy_from_slice(key);
+                values[place].copy_from_slice(value);
+            }
+            Stored::Half(keys, values) => {
+                narrow_all(isa, key, &mut keys[place.clone()]);
+                narrow_all(isa, value, &mut values[place]);
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Scoring a list of legal answers as a prefix tree: the policy over them, exactly.
 
+use crate::batch::Batch;
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
 
@@ -20,6 +21,8 @@ pub struct ChoiceTree {
 pub struct Branch {
     /// Tokens after the prompt that lead here.
     pub path: Vec<u32>,
+    /// The branching point before this one on the way here; its path is the beginning of this one's.
+    pub parent: Option<usize>,
     /// The tokens that continue some answer, in order of first appearance.
     pub tokens: Vec<u32>,
     /// For each answer, which of `tokens` it takes here, if it comes by.
@@ -50,7 +53,7 @@ impl ChoiceTree {
         }
         let all: Vec<usize> = (0..encoded.len()).collect();
         let mut branches = Vec::new();
-        part(&encoded, &all, 0, &mut branches);
+        part(&encoded, &all, 0, None, &mut branches);
         Ok(Self { answers: answers.len(), branches })
     }
 
@@ -62,6 +65,36 @@ impl ChoiceTree {
     /// The branching points. None if there is a single answer.
     pub fn branches(&self) -> &[Branch] {
         &self.branches
+    }
+
+    /// Rows that scoring takes after the prompt: no token of the tree is computed twice.
+    pub fn rows(&self) -> usize {
+        self.branches.iter().map(|b| b.path.len() - self.shared(b)).sum()
+    }
+
+    /// Length of the path that a branching point shares with the one before it.
+    fn shared(&self, branch: &Branch) -> usize {
+        branch.parent.map_or(0, |p| self.branches[p].path.len())
+    }
+
+    /// Adds the rows that scoring takes to a batch, prompt included: one sequence for each branching point, in order, of
+    /// which [`Wanted::Last`](crate::Wanted::Last) gives the rows whose logits matter. What branching points
+    /// share, prompt first, is there once. For a [transient](crate::KvCache::transient) cache; the first row
+    /// lies at `state` among states computed earlier ([`crate::Engine::forward_from`]).
+    pub fn push(&self, member: u32, prompt: &[u32], state: usize, batch: &mut Batch) {
+        let start = batch.rows();
+        let first = batch.sequences();
+        for branch in &self.branches {
+            let row = batch.rows();
+            match branch.parent {
+                None => {
+                    batch.push_prompt(member, prompt);
+                    batch.extend_last(&branch.path);
+                }
+                Some(p) => batch.push_after_sequence(member, &branch.path[self.shared(branch)..], first + p),
+            }
+            batch.set_state_row(state + row - start);
+        }
     }
 
     /// Adds one branching point's contribution to each answer's log-probability: `logits` are those of its
@@ -86,12 +119,22 @@ impl ChoiceTree {
     }
 }
 
-/// Lists the branching points among `members`, which agree on their first `depth` tokens.
-fn part(encoded: &[Vec<u32>], members: &[usize], depth: usize, branches: &mut Vec<Branch>) {
-    if members.len() < 2 {
+/// Lists the branching points among `members`, which agree on their first `depth` tokens and come from branching point
+/// `parent`.
+fn part(
+    encoded: &[Vec<u32>],
+    members: &[usize],
+    mut depth: usize,
+    mut parent: Option<usize>,
+    branches: &mut Vec<Branch>,
+) {
+    let Some((first, others)) = members.split_first().filter(|(_, others)| !others.is_empty()) else {
         return;
-    }
+    };
     // No answer is the beginning of another, so all of them go on.
+    while others.iter().all(|m| encoded[*m][depth] == encoded[*first][depth]) {
+        depth += 1;
+    }
     let mut tokens = Vec::new();
     let mut taken = vec![None; encoded.len()];
     for &m in members {
@@ -102,12 +145,11 @@ fn part(encoded: &[Vec<u32>], members: &[usize], depth: usize, branches: &mut Ve
         });
         taken[m] = Some(k);
     }
-    if tokens.len() > 1 {
-        let path = encoded[members[0]][..depth].to_vec();
-        branches.push(Branch { path, tokens: tokens.clone(), taken: taken.clone() });
-    }
-    for k in 0..tokens.len() {
+    let n = tokens.len();
+    branches.push(Branch { path: encoded[*first][..depth].to_vec(), parent, tokens, taken: taken.clone() });
+    parent = Some(branches.len() - 1);
+    for k in 0..n {
         let rest: Vec<usize> = members.iter().copied().filter(|m| taken[*m] == Some(k)).collect();
-        part(encoded, &rest, depth + 1, branches);
+        part(encoded, &rest, depth + 1, parent, branches);
     }
 }

@@ -112,6 +112,16 @@ pub enum ModelError {
         /// How much there is.
         planned: usize,
     },
+    /// A sampling setting is impossible.
+    #[error("{setting} is {value}, expected {expected}")]
+    Sampling {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Its value.
+        value: f32,
+        /// What would be accepted.
+        expected: &'static str,
+    },
     /// Legal answers that cannot be told apart.
     #[error("legal answers '{first}' and '{second}': {problem}")]
     Choices {

@@ -4,18 +4,21 @@
 //! depends on what else is in the batch, on how it was cut, or on threads.
 
 use crate::batch::Batch;
-use crate::cache::KvCache;
+use crate::cache::{KvCache, Plane};
 use crate::config::Activation;
 use crate::error::ModelError;
 use crate::members::{Members, Transform};
 use crate::model::Model;
 use crate::workspace::{Row, Run, TransformedInput, Workspace};
 use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
-use fura_simd::attention::{HeadRows, attend, attend_capped};
+use fura_simd::attention::{HeadRows, Span, attend, attend_capped, attend_capped_half, attend_half};
 use fura_simd::elementwise::{add, geglu, rms_norm, soft_cap, swiglu};
 use fura_simd::{Isa, block};
 use rayon::prelude::*;
 use std::ops::Range;
+
+/// Rows of the head that are computed together.
+pub(crate) const HEAD_ROWS: usize = 12;
 
 /// Which rows' final states are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +76,7 @@ impl<'m> Engine<'m> {
         ws: &mut Workspace,
     ) -> Result<(), ModelError> {
         self.embed(batch, wanted, cache, ws)?;
-        self.layers(members, 0..self.model.config().layers, cache, ws);
+        self.layers(members, batch, 0..self.model.config().layers, cache, ws);
         Ok(())
     }
 
@@ -96,21 +99,21 @@ impl<'m> Engine<'m> {
     ) -> Result<(), ModelError> {
         assert!(layers < self.model.config().layers, "states: no layer is left");
         self.embed(batch, Wanted::All, cache, ws)?;
-        self.layers(members, 0..layers, cache, ws);
+        self.layers(members, batch, 0..layers, cache, ws);
         states.copy_from_slice(&ws.x[..batch.rows() * self.model.config().d_model]);
         Ok(())
     }
 
     /// Goes on from [`Engine::states`] after `layers` layers, with the same bits as one whole pass. Members that
     /// are the base in those layers can share them: a population trained in the upper layers computes the
-    /// lower ones once. The batch holds whole prompts (nothing in the cache before them); its sequences say where
-    /// their rows lie in `states`.
+    /// lower ones once. The batch holds whole prompts (nothing in the cache before them, but its sequences may continue
+    /// each other); its sequences say where their rows lie in `states`.
     ///
     /// # Errors
     /// As [`Engine::forward`].
     ///
     /// # Panics
-    /// If a sequence's rows lie outside `states` or a sequence has a past.
+    /// If a sequence's rows lie outside `states`.
     pub fn forward_from(
         &self,
         members: &dyn Members,
@@ -124,11 +127,10 @@ impl<'m> Engine<'m> {
         place_rows(batch, wanted, cache, ws)?;
         let d = self.model.config().d_model;
         for s in &batch.sequences {
-            assert_eq!(s.past, 0, "forward_from: the sequence has a past");
             let (to, from) = (s.start * d, s.state * d);
             ws.x[to..to + s.len * d].copy_from_slice(&states[from..from + s.len * d]);
         }
-        self.layers(members, layers..self.model.config().layers, cache, ws);
+        self.layers(members, batch, layers..self.model.config().layers, cache, ws);
         Ok(())
     }
 
@@ -154,7 +156,14 @@ impl<'m> Engine<'m> {
     }
 
     /// Runs layers on the residual stream; after the last one, the wanted rows are normed.
-    fn layers(&self, members: &dyn Members, range: Range<usize>, cache: &mut KvCache, ws: &mut Workspace) {
+    fn layers(
+        &self,
+        members: &dyn Members,
+        batch: &Batch,
+        range: Range<usize>,
+        cache: &mut KvCache,
+        ws: &mut Workspace,
+    ) {
         let c = self.model.config();
         let d = c.d_model;
         let n = ws.all.len();
@@ -174,11 +183,11 @@ impl<'m> Engine<'m> {
             self.linear(members, layer, 1, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.k);
             self.linear(members, layer, 2, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.v);
             for (i, row) in ws.all.iter().enumerate() {
-                let (k, v) = cache.row_mut(layer, row.base + row.position);
-                k.copy_from_slice(&ws.k[i * c.d_kv()..][..c.d_kv()]);
-                v.copy_from_slice(&ws.v[i * c.d_kv()..][..c.d_kv()]);
+                let at = i * c.d_kv()..(i + 1) * c.d_kv();
+                let k = &mut ws.k[at.clone()];
                 self.head_norms(key_norm, k, &mut ws.head);
                 ws.rope.rotate(k, row.position, layer, windowed);
+                cache.store(self.isa, layer, row.store, k, &ws.v[at]);
             }
             // After the last layer's keys and values, only the wanted rows matter.
             if last {
@@ -191,7 +200,7 @@ impl<'m> Engine<'m> {
             let n = rows.len();
             self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
             let d_query = c.d_query();
-            let (keys, values) = cache.layer(layer);
+            let plane = cache.layer(layer);
             for ((row, q), out) in rows
                 .iter()
                 .zip(ws.q[..n * d_query].chunks_exact_mut(d_query))
@@ -199,7 +208,8 @@ impl<'m> Engine<'m> {
             {
                 self.head_norms(query_norm, q, &mut ws.head);
                 ws.rope.rotate(q, row.position, layer, windowed);
-                self.attend(*row, layer, q, keys, values, &mut ws.scores, out);
+                see(batch, *row, c.window(layer), &mut ws.seen);
+                self.attend(plane, &ws.seen, q, &mut ws.scores, out);
             }
             self.linear(members, layer, 3, runs, &ws.attended[..n * d_query], &mut ws.input, &mut ws.h);
             self.add_output(attention_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
@@ -226,20 +236,37 @@ impl<'m> Engine<'m> {
     /// # Panics
     /// If there is no such row or `out` is not as long as the vocabulary.
     pub fn logits(&self, ws: &mut Workspace, row: usize, out: &mut [f32]) {
+        self.logits_of_rows(ws, &[row], out);
+    }
+
+    /// Logits over the vocabulary of several wanted rows, one row of `out` after the other: the bits of
+    /// [`Engine::logits`], the head's weights being read once for up to 12 rows.
+    ///
+    /// # Panics
+    /// If there is no such row or `out` is not as long as all of their vocabularies.
+    pub fn logits_of_rows(&self, ws: &mut Workspace, rows: &[usize], out: &mut [f32]) {
         let head = self.model.head();
-        assert_eq!(out.len(), head.d_out(), "one logit for each token of the vocabulary");
-        self.quantize_twice(ws, row);
-        let x = ws.input.codes.view();
-        let chunks = |first: usize, out: &mut [f32]| {
-            for (tile, out) in (first..).zip(out.chunks_mut(TILE)) {
-                self.head_tile(&head, x, tile, out);
-            }
-        };
-        match self.threads {
-            Threads::Serial => chunks(0, out),
-            Threads::Pool => {
-                let share = head.tiles().div_ceil(rayon::current_num_threads());
-                out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| chunks(i * share, out));
+        let (vocab, threads) = (head.d_out(), self.threads());
+        assert_eq!(out.len(), rows.len() * vocab, "one logit for each token of the vocabulary and each row");
+        for (rows, out) in rows.chunks(HEAD_ROWS).zip(out.chunks_mut(HEAD_ROWS * vocab)) {
+            self.quantize_twice(ws, rows);
+            let x = ws.input.codes.view();
+            if threads == 1 {
+                self.head_tiles(&head, x, out);
+            } else if rows.len() == 1 {
+                let share = head.tiles().div_ceil(threads);
+                out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| {
+                    for (tile, out) in (i * share..).zip(out.chunks_mut(TILE)) {
+                        self.head_tile(&head, x, tile, out);
+                    }
+                });
+            } else {
+                // A row is two of codes, and a cut lies between blocks of those.
+                let share = rows.len().div_ceil(threads).next_multiple_of(ROW_BLOCK.div_ceil(2));
+                out.par_chunks_mut(share * vocab).enumerate().for_each(|(i, out)| {
+                    let n = out.len() / vocab;
+                    self.head_tiles(&head, x.slice(2 * i * share, 2 * n), out);
+                });
             }
         }
         self.cap_logits(out);
@@ -252,7 +279,7 @@ impl<'m> Engine<'m> {
     pub fn logits_of(&self, ws: &mut Workspace, row: usize, tokens: &[u32], out: &mut [f32]) {
         assert_eq!(tokens.len(), out.len(), "one logit for each token");
         let head = self.model.head();
-        self.quantize_twice(ws, row);
+        self.quantize_twice(ws, &[row]);
         for (token, out) in tokens.iter().zip(out.iter_mut()) {
             let tile = *token as usize / TILE;
             let mut lanes = [0.0; TILE];
@@ -269,31 +296,56 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// Codes of the final state of a wanted row, and of what those codes leave over. The head is the one place where
-    /// an activation's rounding reaches the logits unaveraged; a second int8 row costs decoding little, since
-    /// reading the head's weights dominates, and takes a sixth off the divergence from exact activations.
-    fn quantize_twice(&self, ws: &mut Workspace, row: usize) {
-        assert!(row < ws.wanted.len(), "no such row in the last pass");
+    /// Codes of the final states of wanted rows, and after each row's those of what its codes leave over. The head is the
+    /// one place where an activation's rounding reaches the logits unaveraged; a second int8 row costs decoding little,
+    /// since reading the head's weights dominates, and takes a sixth off the divergence from exact activations.
+    fn quantize_twice(&self, ws: &mut Workspace, rows: &[usize]) {
         let d = self.model.config().d_model;
-        let h = &ws.h[row * d..(row + 1) * d];
-        ws.input.codes.quantize(self.isa, h, d);
-        let rows = &mut ws.head_rows;
-        rows[..d].copy_from_slice(h);
-        for (g, (h, rest)) in h.chunks_exact(GROUP).zip(rows[d..].chunks_exact_mut(GROUP)).enumerate() {
-            let group = ws.input.codes.view().group(0, g);
-            for ((rest, h), code) in rest.iter_mut().zip(h).zip(&group.codes) {
-                *rest = h - group.scale * f32::from(*code);
+        let pairs = &mut ws.head_rows[..2 * rows.len() * d];
+        for (row, pair) in rows.iter().zip(pairs.chunks_exact_mut(2 * d)) {
+            assert!(*row < ws.wanted.len(), "no such row in the last pass");
+            let (h, rest) = pair.split_at_mut(d);
+            h.copy_from_slice(&ws.h[row * d..(row + 1) * d]);
+            ws.input.codes.quantize(self.isa, h, d);
+            for (g, (h, rest)) in h.chunks_exact(GROUP).zip(rest.chunks_exact_mut(GROUP)).enumerate() {
+                let group = ws.input.codes.view().group(0, g);
+                for ((rest, h), code) in rest.iter_mut().zip(h).zip(&group.codes) {
+                    *rest = h - group.scale * f32::from(*code);
+                }
             }
         }
-        ws.input.codes.quantize(self.isa, rows, d);
+        ws.input.codes.quantize(self.isa, pairs, d);
     }
 
-    /// Logits of one tile: those of the codes plus those of the rest.
+    /// Logits of all tiles for each pair of rows of codes.
+    fn head_tiles(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, out: &mut [f32]) {
+        let vocab = head.d_out();
+        let n = out.len() / vocab;
+        let mut lanes = [0.0; 2 * HEAD_ROWS * TILE];
+        for tile in 0..head.tiles() {
+            head.multiply(self.isa, x, tile..tile + 1, &mut lanes[..2 * n * TILE], TILE);
+            let width = TILE.min(vocab - tile * TILE);
+            for (out, lanes) in out.chunks_exact_mut(vocab).zip(lanes.chunks_exact(2 * TILE)) {
+                for (i, out) in out[tile * TILE..][..width].iter_mut().enumerate() {
+                    *out = lanes[i] + lanes[TILE + i];
+                }
+            }
+        }
+    }
+
+    /// Logits of one tile and one row: those of the codes plus those of the rest.
     fn head_tile(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, tile: usize, out: &mut [f32]) {
         let mut lanes = [0.0; 2 * TILE];
         head.multiply(self.isa, x, tile..tile + 1, &mut lanes, TILE);
         for (i, out) in out.iter_mut().enumerate() {
             *out = lanes[i] + lanes[TILE + i];
+        }
+    }
+
+    fn threads(&self) -> usize {
+        match self.threads {
+            Threads::Serial => 1,
+            Threads::Pool => rayon::current_num_threads(),
         }
     }
 
@@ -377,10 +429,7 @@ impl<'m> Engine<'m> {
 
     /// A matrix product, split over rows if there are several, else over tiles.
     fn multiply(&self, w: &PackedMatrix<'_>, x: ActivationRows<'_>, out: &mut [f32]) {
-        let threads = match self.threads {
-            Threads::Serial => 1,
-            Threads::Pool => rayon::current_num_threads(),
-        };
+        let threads = self.threads();
         let (isa, tiles) = (self.isa, w.tiles());
         if threads == 1 {
             w.multiply(isa, x, 0..tiles, out, w.d_out());
@@ -399,29 +448,40 @@ impl<'m> Engine<'m> {
         }
     }
 
-    fn attend(
-        &self,
-        row: Row,
-        layer: usize,
-        q: &[f32],
-        keys: &[f32],
-        values: &[f32],
-        scores: &mut [f32],
-        out: &mut [f32],
-    ) {
-        let c = self.model.config();
-        let (d, width) = (c.head_dim, c.d_kv());
+    /// Attention of all heads of one token over the cache rows it sees.
+    fn attend(&self, plane: Plane<'_>, seen: &[Span], q: &[f32], scores: &mut [f32], out: &mut [f32]) {
+        let (c, isa) = (self.model.config(), self.isa);
+        let (d, stride) = (c.head_dim, c.d_kv());
         let scale = c.attention_scale();
         let group = c.heads / c.kv_heads;
-        let seen = c.window(layer).unwrap_or(usize::MAX).min(row.position + 1);
-        let first = row.base + row.position + 1 - seen;
-        let scores = &mut scores[..seen];
+        let scores = &mut scores[..seen.iter().map(|s| s.len).sum()];
         for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
-            let rows = HeadRows { offset: first * width + head / group * d, stride: width };
-            match c.variant.attention_cap {
-                Some(cap) => attend_capped(self.isa, q, keys, values, rows, scale, cap, scores, out),
-                None => attend(self.isa, q, keys, values, rows, scale, scores, out),
+            let rows = HeadRows { offset: head / group * d, stride };
+            match (plane, c.variant.attention_cap) {
+                (Plane::Single(k, v), None) => attend(isa, q, k, v, rows, seen, scale, scores, out),
+                (Plane::Single(k, v), Some(cap)) => {
+                    attend_capped(isa, q, k, v, rows, seen, scale, cap, scores, out);
+                }
+                (Plane::Half(k, v), None) => attend_half(isa, q, k, v, rows, seen, scale, scores, out),
+                (Plane::Half(k, v), Some(cap)) => {
+                    attend_capped_half(isa, q, k, v, rows, seen, scale, cap, scores, out);
+                }
             }
+        }
+    }
+}
+
+/// The cache rows that a token sees, itself last: its sequence's, but for those before the layer's window.
+fn see(batch: &Batch, row: Row, window: Option<usize>, seen: &mut Vec<Span>) {
+    let s = &batch.sequences[row.sequence];
+    let own = Span { first: s.store, len: row.position + 1 - s.past };
+    let mut hidden = (row.position + 1).saturating_sub(window.unwrap_or(usize::MAX));
+    seen.clear();
+    for span in batch.spans[s.spans.clone()].iter().chain([&own]) {
+        let skip = hidden.min(span.len);
+        hidden -= skip;
+        if skip < span.len {
+            seen.push(Span { first: span.first + skip, len: span.len - skip });
         }
     }
 }
@@ -438,9 +498,13 @@ fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace
     ws.wanted.clear();
     ws.wanted_runs.clear();
     ws.wanted_index.clear();
-    for s in &batch.sequences {
+    for (sequence, s) in batch.sequences.iter().enumerate() {
         capacity("positions of a sequence", s.past + s.len, ws.rope.positions())?;
-        capacity("rows of the cache", s.base + s.past + s.len, cache.rows())?;
+        capacity("rows of the cache", s.store + s.len, cache.rows())?;
+        for span in &batch.spans[s.spans.clone()] {
+            capacity("rows of the cache", span.first + span.len, cache.rows())?;
+        }
+        capacity("spans of a sequence", s.spans.len(), ws.plan.sequences)?;
         let first = match wanted {
             Wanted::All => 0,
             Wanted::Last => s.len.saturating_sub(1),
@@ -448,7 +512,7 @@ fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace
         extend(&mut ws.all_runs, s.member, ws.all.len(), s.len);
         extend(&mut ws.wanted_runs, s.member, ws.wanted.len(), s.len - first);
         for i in 0..s.len {
-            let row = Row { position: s.past + i, base: s.base };
+            let row = Row { position: s.past + i, store: s.store + i, sequence };
             if i >= first {
                 ws.wanted.push(row);
                 ws.wanted_index.push(ws.all.len());

@@ -1,5 +1,6 @@
 //! Who is forwarded: the base model, a specialist, or the members of a population.
 
+use crate::config::{LINEARS, ModelConfig};
 use crate::model::Model;
 use fura_core::estimator::{Estimator, Member, Sign};
 use fura_core::layout::Layout;
@@ -72,6 +73,13 @@ pub struct Materialized {
 }
 
 impl Materialized {
+    /// Bytes that the transforms of all layers of a model take.
+    pub fn bytes(config: &ModelConfig, block: usize) -> usize {
+        let layer: usize =
+            (0..LINEARS.len()).map(|k| block::matrix_len(config.linear_shape(k).1, block)).sum();
+        4 * config.layers * layer
+    }
+
     /// Materializes `coordinates` (flat, in the order of [`Model::layout_from`]`(from_layer)`).
     ///
     /// # Panics

@@ -60,6 +60,17 @@ impl Model {
         Ok(Model { file: file.to_owned(), map, pack, layout, tokenizer, chat, unused })
     }
 
+    /// Shapes and constants of a GGUF model, from its header alone: its weights are not read and no pack is made.
+    ///
+    /// # Errors
+    /// As [`Model::open`], for what the header says.
+    pub fn read_config(file: &Path) -> Result<ModelConfig, ModelError> {
+        let files = map::open_gguf(file)?;
+        let parts =
+            files.iter().map(|(file, map)| Gguf::parse(map.bytes(), file)).collect::<Result<_, _>>()?;
+        ModelConfig::from_gguf(&Gguf::join(parts)?)
+    }
+
     /// The GGUF file it came from.
     pub fn file(&self) -> &Path {
         &self.file

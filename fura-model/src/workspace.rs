@@ -1,9 +1,11 @@
 //! Every buffer of a forward pass, allocated once from a stated plan (contracts C2 and C3).
 
 use crate::config::ModelConfig;
+use crate::forward::HEAD_ROWS;
 use crate::model::Model;
 use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
+use fura_simd::attention::Span;
 use fura_simd::block;
 
 /// How much a workspace must hold.
@@ -17,11 +19,12 @@ pub struct Plan {
     pub positions: usize,
 }
 
-/// A token's place: its position in its sequence and the cache rows of the sequence.
+/// A token's place: its position, its cache row, and its sequence in the batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) position: usize,
-    pub(crate) base: usize,
+    pub(crate) store: usize,
+    pub(crate) sequence: usize,
 }
 
 /// Consecutive rows of one member.
@@ -47,12 +50,14 @@ pub struct Workspace {
     pub(crate) attended: Vec<f32>,
     pub(crate) gate: Vec<f32>,
     pub(crate) up: Vec<f32>,
-    /// A final state and what its int8 codes leave over.
+    /// Final states, each followed by what its int8 codes leave over.
     pub(crate) head_rows: Vec<f32>,
     /// One head before its norm.
     pub(crate) head: Vec<f32>,
     /// Attention weights of one head.
     pub(crate) scores: Vec<f32>,
+    /// The cache rows that one token sees.
+    pub(crate) seen: Vec<Span>,
     pub(crate) input: TransformedInput,
     pub(crate) all: Vec<Row>,
     pub(crate) all_runs: Vec<Run>,
@@ -78,10 +83,12 @@ impl Plan {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
         let row = 3 * config.d_model + 2 * config.d_query() + 2 * config.d_kv() + 2 * config.d_ff + widest;
         let tables = 1 + usize::from(config.variant.local_rope_base.is_some());
-        4 * self.rows * row
-            + self.rows.div_ceil(ROW_BLOCK) * widest / GROUP * size_of::<RowBlock>()
-            + 4 * (widest + block::matrix_len(widest, block))
-            + 4 * self.positions * (tables * config.rotated() + 1)
+        let rows = self.rows.saturating_mul(4 * row + 2 * size_of::<Row>() + size_of::<usize>());
+        let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK);
+        let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
+        let fixed = 4 * 2 * HEAD_ROWS * config.d_model + 4 * (widest + block::matrix_len(widest, block));
+        let positions = self.positions.saturating_mul(4 * (tables * config.rotated() + 1));
+        rows.saturating_add(codes).saturating_add(fixed).saturating_add(positions)
     }
 }
 
@@ -102,14 +109,15 @@ impl Workspace {
             attended: vec![0.0; n * c.d_query().max(c.d_model)],
             gate: vec![0.0; n * c.d_ff],
             up: vec![0.0; n * c.d_ff],
-            head_rows: vec![0.0; 2 * c.d_model],
+            head_rows: vec![0.0; 2 * HEAD_ROWS * c.d_model],
             head: vec![0.0; c.head_dim],
             scores: vec![0.0; plan.positions],
+            seen: Vec::with_capacity(plan.sequences + 1),
             input: TransformedInput {
                 coordinates: vec![0.0; widest],
                 transform: vec![0.0; block::matrix_len(widest, model.layout().block())],
                 rows: vec![0.0; n * widest],
-                codes: Activations::with_capacity(n.max(2), widest),
+                codes: Activations::with_capacity(n.max(2 * HEAD_ROWS), widest),
             },
             all: Vec::with_capacity(n),
             all_runs: Vec::with_capacity(plan.sequences),

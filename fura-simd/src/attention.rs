@@ -1,7 +1,8 @@
-//! Attention of one query head over a run of cached keys and values.
+//! Attention of one query head over cached keys and values, which may lie in several spans of rows.
 
 use crate::elementwise::cap_lane;
-use crate::lanes::dot;
+use crate::half::widen;
+use crate::lanes::{dot, dot_half};
 use crate::softmax::softmax_body;
 
 /// Where the keys and values of one head lie: row `j` starts at `offset + j * stride`.
@@ -13,77 +14,139 @@ pub struct HeadRows {
     pub stride: usize,
 }
 
+/// Consecutive rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first row.
+    pub first: usize,
+    /// Number of rows.
+    pub len: usize,
+}
+
+/// Keys or values as they are stored.
+trait Stored: Copy {
+    fn dot(query: &[f32], row: &[Self]) -> f32;
+    fn value(self) -> f32;
+}
+
+impl Stored for f32 {
+    #[inline(always)]
+    fn dot(query: &[f32], row: &[f32]) -> f32 {
+        dot(query, row)
+    }
+
+    #[inline(always)]
+    fn value(self) -> f32 {
+        self
+    }
+}
+
+impl Stored for u16 {
+    #[inline(always)]
+    fn dot(query: &[f32], row: &[u16]) -> f32 {
+        dot_half(query, row)
+    }
+
+    #[inline(always)]
+    fn value(self) -> f32 {
+        widen(self)
+    }
+}
+
 #[inline(always)]
-fn attend_body(
+fn attend_body<T: Stored>(
     query: &[f32],
-    keys: &[f32],
-    values: &[f32],
+    keys: &[T],
+    values: &[T],
     rows: HeadRows,
+    spans: &[Span],
     scale: f32,
     scores: &mut [f32],
     out: &mut [f32],
 ) {
     assert_eq!(out.len(), query.len(), "attend: output length differs from the query's");
-    score(query, keys, rows, scale, scores);
-    mix(values, rows, scores, out);
+    score(query, keys, rows, spans, scale, scores);
+    mix(values, rows, spans, scores, out);
 }
 
 #[inline(always)]
-fn attend_capped_body(
+fn attend_capped_body<T: Stored>(
     query: &[f32],
-    keys: &[f32],
-    values: &[f32],
+    keys: &[T],
+    values: &[T],
     rows: HeadRows,
+    spans: &[Span],
     scale: f32,
     cap: f32,
     scores: &mut [f32],
     out: &mut [f32],
 ) {
     assert_eq!(out.len(), query.len(), "attend: output length differs from the query's");
-    score(query, keys, rows, scale, scores);
+    score(query, keys, rows, spans, scale, scores);
     for s in scores.iter_mut() {
         *s = cap_lane(*s, cap);
     }
-    mix(values, rows, scores, out);
+    mix(values, rows, spans, scores, out);
 }
 
 #[inline(always)]
-fn score(query: &[f32], keys: &[f32], rows: HeadRows, scale: f32, scores: &mut [f32]) {
+fn score<T: Stored>(
+    query: &[f32],
+    keys: &[T],
+    rows: HeadRows,
+    spans: &[Span],
+    scale: f32,
+    scores: &mut [f32],
+) {
     let d = query.len();
-    for (j, s) in scores.iter_mut().enumerate() {
-        let at = rows.offset + j * rows.stride;
-        *s = dot(query, &keys[at..at + d]) * scale;
+    let mut rest = scores;
+    for span in spans {
+        let (scores, others) = rest.split_at_mut(span.len);
+        rest = others;
+        for (j, s) in scores.iter_mut().enumerate() {
+            let at = rows.offset + (span.first + j) * rows.stride;
+            *s = T::dot(query, &keys[at..at + d]) * scale;
+        }
     }
+    assert!(rest.is_empty(), "attend: more scores than rows");
 }
 
 #[inline(always)]
-fn mix(values: &[f32], rows: HeadRows, scores: &mut [f32], out: &mut [f32]) {
+fn mix<T: Stored>(values: &[T], rows: HeadRows, spans: &[Span], scores: &mut [f32], out: &mut [f32]) {
     let d = out.len();
     softmax_body(scores);
     out.fill(0.0);
-    for (j, p) in scores.iter().enumerate() {
-        let at = rows.offset + j * rows.stride;
-        for (o, v) in out.iter_mut().zip(&values[at..at + d]) {
-            *o = p.mul_add(*v, *o);
+    let mut rest = &*scores;
+    for span in spans {
+        let (scores, others) = rest.split_at(span.len);
+        rest = others;
+        for (j, p) in scores.iter().enumerate() {
+            let at = rows.offset + (span.first + j) * rows.stride;
+            for (o, v) in out.iter_mut().zip(&values[at..at + d]) {
+                *o = p.mul_add(v.value(), *o);
+            }
         }
     }
 }
 
 dispatch! {
-    /// `out = sum_j softmax(q . k_j * scale)_j v_j` over `scores.len()` positions; `scores` is scratch
-    /// and holds the attention weights afterwards. Positions are accumulated in order.
+    /// `out = sum_j softmax(q . k_j * scale)_j v_j` over the rows of `spans`; `scores`, one for each row, is
+    /// scratch and holds the attention weights afterwards. Rows are accumulated in order, so how they are cut into
+    /// spans changes nothing.
     ///
     /// # Panics
-    /// If a row lies outside `keys` or `values`, or `out` and `query` differ in length.
+    /// If a row lies outside `keys` or `values`, `scores` is not as long as there are rows, or `out` and `query`
+    /// differ in length.
     pub fn attend(
         query: &[f32],
         keys: &[f32],
         values: &[f32],
         rows: HeadRows,
+        spans: &[Span],
         scale: f32,
         scores: &mut [f32],
         out: &mut [f32],
-    ) = attend_body
+    ) = attend_body::<f32>
 }
 
 dispatch! {
@@ -96,11 +159,47 @@ dispatch! {
         keys: &[f32],
         values: &[f32],
         rows: HeadRows,
+        spans: &[Span],
         scale: f32,
         cap: f32,
         scores: &mut [f32],
         out: &mut [f32],
-    ) = attend_capped_body
+    ) = attend_capped_body::<f32>
+}
+
+dispatch! {
+    /// As [`attend`] on keys and values in [f16](crate::half): the bits of [`attend`] on the widened ones.
+    ///
+    /// # Panics
+    /// As [`attend`].
+    pub fn attend_half(
+        query: &[f32],
+        keys: &[u16],
+        values: &[u16],
+        rows: HeadRows,
+        spans: &[Span],
+        scale: f32,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) = attend_body::<u16>
+}
+
+dispatch! {
+    /// As [`attend_capped`] on keys and values in [f16](crate::half).
+    ///
+    /// # Panics
+    /// As [`attend`].
+    pub fn attend_capped_half(
+        query: &[f32],
+        keys: &[u16],
+        values: &[u16],
+        rows: HeadRows,
+        spans: &[Span],
+        scale: f32,
+        cap: f32,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) = attend_capped_body::<u16>
 }
 
 #[cfg(test)]
@@ -119,7 +218,7 @@ mod tests {
             let rows = HeadRows { offset: 2, stride };
             let run = |isa| {
                 let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-                attend(isa, &q, &k, &v, rows, 0.125, &mut s, &mut o);
+                attend(isa, &q, &k, &v, rows, &[Span { first: 0, len: n }], 0.125, &mut s, &mut o);
                 (s, o)
             };
             let reference = run(Isa::scalar());
@@ -147,7 +246,7 @@ mod tests {
         let rows = HeadRows { offset: 0, stride: d };
         let run = |isa| {
             let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-            attend_capped(isa, &q[..d], &k, &v, rows, 1.0, cap, &mut s, &mut o);
+            attend_capped(isa, &q[..d], &k, &v, rows, &[Span { first: 0, len: n }], 1.0, cap, &mut s, &mut o);
             (s, o)
         };
         let reference = run(Isa::scalar());
@@ -166,6 +265,39 @@ mod tests {
             // of a weight, relative to it, is at most twice as much.
             let exponent = 5.0 * 80.0 * 6e-8 + 2.0 * 3e-7;
             assert!((f64::from(reference.1[i]) - exact).abs() < 2.2 * 2.0 * exponent);
+        }
+    }
+
+    #[test]
+    fn spans_and_halves_give_the_bits_of_whole_widened_rows() {
+        let (d, n) = (24usize, 23usize);
+        let f = |k: usize, i: usize| ((i * k % 89) as f32 - 44.0) * 0.0371;
+        let q: Vec<f32> = (0..d).map(|i| f(7, i)).collect();
+        let [k, v] = [11, 13].map(|p| (0..n * d).map(|i| crate::half::narrow(f(p, i))).collect::<Vec<u16>>());
+        let [wide_k, wide_v] = [&k, &v].map(|x| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>());
+        let rows = HeadRows { offset: 0, stride: d };
+        let whole = [Span { first: 0, len: n }];
+        let cut = [
+            Span { first: 0, len: 1 },
+            Span { first: 1, len: 0 },
+            Span { first: 1, len: 15 },
+            Span { first: 16, len: 7 },
+        ];
+        let (mut s, mut expected) = (vec![0.0; n], vec![0.0; d]);
+        attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, &mut s, &mut expected);
+        let mut capped = vec![0.0; d];
+        attend_capped(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, 3.0, &mut s, &mut capped);
+        assert_ne!(expected, capped);
+        for isa in Isa::available() {
+            for spans in [&whole[..], &cut] {
+                let mut out = vec![0.0; d];
+                attend(isa, &q, &wide_k, &wide_v, rows, spans, 0.2, &mut s, &mut out);
+                assert_eq!(out, expected, "{isa:?}");
+                attend_half(isa, &q, &k, &v, rows, spans, 0.2, &mut s, &mut out);
+                assert_eq!(out, expected, "{isa:?}");
+                attend_capped_half(isa, &q, &k, &v, rows, spans, 0.2, 3.0, &mut s, &mut out);
+                assert_eq!(out, capped, "{isa:?}");
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The canonical reduction: 16 lanes, then a fixed tree.
 
+use crate::half::widen;
+
 /// Number of lanes of every reduction. Sixteen fills one AVX-512 register, two AVX2, four NEON.
 pub(crate) const LANES: usize = 16;
 
@@ -30,6 +32,23 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
     for (l, (x, y)) in at.iter().zip(bt).enumerate() {
         acc[l] = x.mul_add(*y, acc[l]);
+    }
+    fold_add(acc)
+}
+
+/// As [`dot`] with the second factor in f16.
+#[inline(always)]
+pub(crate) fn dot_half(a: &[f32], b: &[u16]) -> f32 {
+    let (ac, at) = a.as_chunks::<LANES>();
+    let (bc, bt) = b.as_chunks::<LANES>();
+    let mut acc = [0.0f32; LANES];
+    for (x, y) in ac.iter().zip(bc) {
+        for l in 0..LANES {
+            acc[l] = x[l].mul_add(widen(y[l]), acc[l]);
+        }
+    }
+    for (l, (x, y)) in at.iter().zip(bt).enumerate() {
+        acc[l] = x.mul_add(widen(*y), acc[l]);
     }
     fold_add(acc)
 }

@@ -8,6 +8,7 @@ mod dispatch;
 pub mod attention;
 pub mod block;
 pub mod elementwise;
+pub mod half;
 mod isa;
 mod lanes;
 pub mod softmax;

@@ -69,8 +69,8 @@ impl Question {
         Ok(questions)
     }
 
-    /// Rows that scoring it takes: the prompt once for each branching point, plus the paths there.
+    /// Rows that scoring it takes: the prompt and the tree of the answers, each token once.
     pub fn rows(&self) -> usize {
-        self.tree.branches().iter().map(|b| self.prompt.len() + b.path.len()).sum()
+        if self.tree.branches().is_empty() { 0 } else { self.prompt.len() + self.tree.rows() }
     }
 }

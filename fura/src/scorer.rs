@@ -326,7 +326,7 @@ impl Job<'_> {
         w.batch.clear();
         for pair in wave.pairs.clone() {
             let q = &self.questions[pair % n];
-            push(&mut w.batch, (pair / n) as u32, q, self.state_rows[pair % n]);
+            q.tree.push((pair / n) as u32, &q.prompt, self.state_rows[pair % n], &mut w.batch);
         }
         let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
         if self.shared == 0 {
@@ -365,17 +365,6 @@ fn with_worker(
     result
 }
 
-/// Adds a question's sequences, one for each branching point; its rows begin at `state_row` of the shared states.
-fn push(batch: &mut Batch, member: u32, q: &Question, state_row: usize) {
-    let mut row = state_row;
-    for branch in q.tree.branches() {
-        batch.push_prompt(member, &q.prompt);
-        batch.extend_last(&branch.path);
-        batch.set_state_row(row);
-        row += q.prompt.len() + branch.path.len();
-    }
-}
-
 /// The layers that all members share, for one member's worth of waves.
 struct SharedJob<'a> {
     members: &'a dyn Members,
@@ -396,7 +385,8 @@ impl SharedJob<'_> {
             return with_worker(self.workers, |w| {
                 w.batch.clear();
                 for i in wave.pairs.clone() {
-                    push(&mut w.batch, 0, &self.questions[i], 0);
+                    let q = &self.questions[i];
+                    q.tree.push(0, &q.prompt, 0, &mut w.batch);
                 }
                 let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
                 Ok(self.engine.states(self.members, batch, self.layers, cache, ws, states)?)

@@ -265,3 +265,38 @@ fn probabilities_of_legal_answers_add_up_to_one_even_when_they_share_beginnings(
     // Three softmaxes in f32 with f64 logarithms.
     assert!((sum - 1.0).abs() < 1e-5, "{sum}");
 }
+
+#[test]
+fn a_tree_of_answers_scores_each_as_if_it_were_alone() {
+    let (model, _folder) = tiny::open(7, 32);
+    let line = r#"{"id":"x","prompt":"which way","answer":"north;","choices":["north;","nook;","south;","nor;","x;","nort!","noon"],"grade":{"type":"choice"}}"#;
+    let set = TaskSet::read("tree.jsonl", line.as_bytes()).unwrap();
+    let questions = Question::all(&model, &TaskSource::File { set, seed: 0 }.train(0, 1)).unwrap();
+    let q = &questions[0];
+    // n s x; o; r o; t ;; h !; k n: every byte of the tree but the leaves, once, after the prompt.
+    assert_eq!(q.rows(), 9 + "no".len() + "r".len() + "t".len() + "o".len());
+    let members = [
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 5), 0)),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 6), 0)),
+    ];
+    let mixed = Mixed(&members);
+    let cancel = AtomicBool::new(false);
+    for isa in Isa::available() {
+        let engine = Engine::new(&model, isa, Threads::Serial);
+        let mut scorer = Scorer::new(&model, isa, 1, 64);
+        let scores = scorer.score(&mixed, 2, 0, &questions, &cancel).unwrap().unwrap();
+        for member in 0..2 {
+            let mut expected = vec![0.0; q.tree.answers()];
+            for branch in q.tree.branches() {
+                let mut state = workspace(&model);
+                let mut batch = Batch::default();
+                batch.push(member, &[&q.prompt[..], &branch.path].concat(), 0, 0);
+                engine.forward(&mixed, &batch, Wanted::Last, &mut state.1, &mut state.0).unwrap();
+                let mut logits = vec![0.0; branch.tokens.len()];
+                engine.logits_of(&mut state.0, 0, &branch.tokens, &mut logits);
+                q.tree.accumulate(isa, branch, &logits, &mut expected);
+            }
+            assert_eq!(scores.answers(member as usize, 0), expected, "{isa:?}");
+        }
+    }
+}

@@ -40,8 +40,12 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     /// Show what a model file holds and which kernels would run it
     Inspect(Inspect),
-    /// Continue a prompt, with the base model or a specialist
+    /// Answer a prompt, or many, with the base model or a specialist
     Run(Run),
+    /// Show what batch, context and members fit into a given memory, from the model's header alone
+    Plan(PlanArgs),
+    /// Measure tokens per second of reading prompts and of generating
+    Bench(Bench),
     /// Train a specialist from checked outcomes
     Train(Train),
     /// Measure success on held-out tasks
@@ -141,14 +145,103 @@ pub(crate) struct Inspect {
 pub(crate) struct Run {
     /// GGUF file
     pub(crate) model: PathBuf,
-    /// Text to continue
+    /// What to say to the model; - reads prompts from standard input, one a line, and runs them as a batch
     pub(crate) prompt: String,
     /// Specialist file
     #[arg(long, value_name = "FILE")]
     pub(crate) specialist: Option<PathBuf>,
+    /// Continue the prompt as plain text, without the chat template that the model's file brings
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// System message, where there is a chat template [default: the template's own, if it has one]
+    #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
+    pub(crate) system: Option<String>,
     /// Most tokens to generate
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) max_tokens: usize,
+    /// Text that ends the answer and is not part of it; can be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) stop: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+    /// Answer with exactly one of these texts, separated by commas
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', conflicts_with = "grammar")]
+    pub(crate) choices: Vec<String>,
+    /// Answer with a text of this grammar: rules such as  root ::= "yes" | "no" | [0-9]{1,3}
+    #[arg(long, value_name = "FILE")]
+    pub(crate) grammar: Option<PathBuf>,
+    /// Precision of cached keys and values; f16 takes half the memory and gives slightly other results
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "f32")]
+    pub(crate) kv: KvType,
+}
+
+#[derive(Args)]
+pub(crate) struct SamplingArgs {
+    /// How freely tokens are drawn: 0 always takes the most likely one, 1 follows the model's probabilities
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    pub(crate) temperature: f32,
+    /// Draw among the N most likely tokens only; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) top_k: usize,
+    /// Draw among the most likely tokens that together have this probability
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    pub(crate) top_p: f32,
+    /// Draw among tokens at least this times as likely as the most likely one
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub(crate) min_p: f32,
+    /// Seed of the draws; prompt number i of a batch, from 0, uses seed + i
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum KvType {
+    /// 32 bits
+    F32,
+    /// 16 bits
+    F16,
+}
+
+impl From<KvType> for fura::model::Precision {
+    fn from(kv: KvType) -> Self {
+        match kv {
+            KvType::F32 => Self::Single,
+            KvType::F16 => Self::Half,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct PlanArgs {
+    /// GGUF file; only its header is read
+    pub(crate) model: PathBuf,
+    /// Private memory to plan for, such as 500M or 2G, beside the memory-mapped model
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = super::plan::bytes)]
+    pub(crate) memory: u64,
+    /// Tokens a sequence may have, prompt and answer [default: the model's context, at most 4096]
+    #[arg(long, value_name = "N")]
+    pub(crate) context: Option<usize>,
+    /// Precision of cached keys and values
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "f32")]
+    pub(crate) kv: KvType,
+}
+
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// GGUF file
+    pub(crate) model: PathBuf,
+    /// Tokens of a prompt
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub(crate) prompt: u32,
+    /// Tokens generated after it
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub(crate) generate: u32,
+    /// Sequences decoded side by side in the batched runs
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) batch: u32,
+    /// Rounds; each runs every measurement once, and the median over rounds is shown
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
 }
 
 #[derive(Args)]

@@ -1,11 +1,13 @@
 //! Parses arguments, runs a command, turns its outcome into an exit code.
 
 mod args;
+mod bench;
 mod eval;
 mod grade;
 mod inspect;
 mod memory;
 mod picture;
+mod plan;
 mod progress;
 mod rebuild;
 mod report;
@@ -46,6 +48,8 @@ pub(crate) fn main() -> ExitCode {
     let result = match &args.command {
         args::Command::Inspect(a) => inspect::run(a, &args.common),
         args::Command::Run(a) => run::run(a, &args.common, &cancel),
+        args::Command::Plan(a) => plan::run(a, &args.common),
+        args::Command::Bench(a) => bench::run(a, &args.common, &cancel),
         args::Command::Train(a) => train::run(a, &args.common, &cancel),
         args::Command::Eval(a) => eval::run(a, &args.common, &cancel),
         args::Command::Rebuild(a) => rebuild::run(a, &args.common),

@@ -1,4 +1,13 @@
-//! Greedy decoding of a batch of sequences.
+//! Generating text: one sequence greedily, or many at once.
+
+mod generator;
+mod request;
+mod rows;
+mod slot;
+mod stop;
+
+pub use generator::Generator;
+pub use request::{Completion, Event, Request};
 
 use crate::batch::Batch;
 use crate::cache::KvCache;
@@ -10,12 +19,14 @@ use crate::workspace::Workspace;
 /// Why a sequence ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// An end token, or the caller's stop rule.
+    /// An end token, a stop string, the caller's stop rule, or the end of what a constraint allows.
     Stop,
     /// The length asked for.
     Length,
     /// The context the workspace or the model has room for.
     ContextFull,
+    /// No token of the vocabulary goes on towards a text that the constraint allows, or all logits are NaN.
+    NoLegalToken,
 }
 
 impl Finish {
@@ -25,6 +36,7 @@ impl Finish {
             Finish::Stop => "stop",
             Finish::Length => "length",
             Finish::ContextFull => "context_full",
+            Finish::NoLegalToken => "no_legal_token",
         }
     }
 }

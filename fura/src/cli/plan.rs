@@ -1,0 +1,83 @@
+//! `fura plan`.
+
+use super::Outcome;
+use super::args::{Common, PlanArgs};
+use super::session::BLOCK;
+use anyhow::{Result, bail};
+use fura::model::{GenerationPlan, Materialized, Model, Precision};
+use serde_json::json;
+
+/// Context to plan for when a model's own is longer.
+const CONTEXT: usize = 4096;
+
+pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
+    let config = Model::read_config(&args.model)?;
+    let context = args.context.unwrap_or(config.context.min(CONTEXT));
+    if context == 0 || context > config.context {
+        bail!("--context is {context}, expected 1 to {} (the model's context)", config.context);
+    }
+    let precision: Precision = args.kv.into();
+    let Some(plan) = GenerationPlan::fit(&config, BLOCK, args.memory, context, precision) else {
+        let least = GenerationPlan::new(1, context, precision).bytes(&config, BLOCK);
+        bail!(
+            "--memory {}: one sequence of {context} tokens needs {}; give more memory, a shorter --context or --kv f16",
+            megabytes(args.memory),
+            megabytes(least)
+        );
+    };
+    let (total, cache) = (plan.bytes(&config, BLOCK), plan.cache_bytes(&config));
+    let specialist = Materialized::bytes(&config, BLOCK) as u64;
+    let specialists = (args.memory - total) / specialist;
+    let sequences = plan.pass.sequences;
+    if common.json {
+        println!(
+            "{}",
+            json!({
+                "memory": args.memory,
+                "context": context,
+                "sequences": sequences,
+                "rows": plan.pass.rows,
+                "cache_bytes": cache,
+                "workspace_bytes": total - cache,
+                "total_bytes": total,
+                "specialist_bytes": specialist,
+                "specialists": specialists,
+            })
+        );
+        return Ok(Outcome::Done);
+    }
+    println!("memory      {} beside the memory-mapped model and its tokenizer", megabytes(args.memory));
+    println!("batch       {sequences} sequences of {context} tokens, {} tokens a pass", plan.pass.rows);
+    println!("cache       {} of keys and values", megabytes(cache));
+    println!("workspace   {}", megabytes(total - cache));
+    println!(
+        "left        {}: {specialists} specialists more, {} each",
+        megabytes(args.memory - total),
+        megabytes(specialist)
+    );
+    println!("members     any number in training: none is stored");
+    Ok(Outcome::Done)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// A number of bytes such as 500M, 2G, 1.5GiB or 1000000.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let unit = match text[end..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1.0,
+        "K" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "KIB" => 1024.0,
+        "MIB" => 1024.0 * 1024.0,
+        "GIB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return Err("expected a size such as 500M or 2G".to_owned()),
+    };
+    match text[..end].parse::<f64>() {
+        Ok(n) if n > 0.0 && n * unit < 1e15 => Ok((n * unit) as u64),
+        _ => Err("expected a size such as 500M or 2G".to_owned()),
+    }
+}
