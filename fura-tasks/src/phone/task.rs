@@ -157,7 +157,7 @@ impl PhoneTask {
             want.push(predicate(("/screen".to_owned(), json!(end.title()))));
         }
         if want.is_empty() {
-            want.push(Predicate { path: "/settings".to_owned(), exists: Some(true), ..Predicate::default() });
+            want.push(Predicate { path: "/screen".to_owned(), exists: Some(true), ..Predicate::default() });
         }
         StateSpec { want, start: Some(state(&self.start)), allow: vec!["/screen".to_owned()], partial: false }
     }

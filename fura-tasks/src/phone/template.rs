@@ -158,9 +158,9 @@ impl Family {
         }
     }
 
-    /// Whether the goal has only one or two wordings' worth of values, too few for a share to be unseen.
+    /// Whether the goal has so few values that a share of them to be kept out may be none or all.
     pub(super) fn is_fixed(self) -> bool {
-        matches!(self, Self::Open(_) | Self::Stopwatch)
+        matches!(self, Self::Open(_) | Self::Stopwatch | Self::Value(_))
     }
 
     /// The apps that it is about.
