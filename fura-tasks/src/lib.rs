@@ -12,7 +12,8 @@
 //! - [`task_file`]: JSON Lines files of tasks that test themselves when they are read;
 //! - [`task_set`]: the tasks of one file, with the string that identifies them exactly;
 //! - [`habits`]: a generated environment, the hidden habits of a phone's owner;
-//! - [`source`]: one way to draw training, held-out and rephrased tasks from either;
+//! - [`phone`]: a generated environment, an offline phone with tasks of several steps;
+//! - [`source`]: one way to draw training, held-out and rephrased tasks from any of them;
 //! - [`import`]: task files of others, as tasks of ours;
 //! - [`stress`](mod@stress): attacks on a task's grader, to find what it forgot;
 //! - [`interval`]: the confidence interval to print next to a success rate.
@@ -37,6 +38,7 @@ pub mod habits;
 pub mod import;
 pub mod interval;
 pub mod output;
+pub mod phone;
 mod random;
 pub mod source;
 pub mod stress;

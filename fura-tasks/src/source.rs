@@ -1,6 +1,7 @@
 //! Where tasks come from: a file or an environment.
 
 use crate::habits::Habits;
+use crate::phone::Decisions;
 use crate::task::{Split, Task};
 use crate::task_set::TaskSet;
 
@@ -28,6 +29,8 @@ pub enum TaskSource {
     },
     /// A generated user of a phone.
     Habits(Habits),
+    /// Decisions on a generated phone.
+    Phone(Decisions),
 }
 
 impl TaskSource {
@@ -38,6 +41,7 @@ impl TaskSource {
         match self {
             Self::File { set, seed } => set.sample(*seed, generation, n),
             Self::Habits(habits) => habits.train(generation, n),
+            Self::Phone(phone) => phone.train(generation, n),
         }
     }
 
@@ -47,6 +51,7 @@ impl TaskSource {
         match self {
             Self::File { set, .. } => set.of(Split::Heldout).take(n).cloned().collect(),
             Self::Habits(habits) => habits.heldout(n),
+            Self::Phone(phone) => phone.heldout(n),
         }
     }
 
@@ -57,6 +62,7 @@ impl TaskSource {
         match self {
             Self::File { set, .. } => set.of(Split::Phrasings).take(n).cloned().collect(),
             Self::Habits(habits) => habits.phrasings(n),
+            Self::Phone(phone) => phone.phrasings(n),
         }
     }
 
@@ -66,6 +72,7 @@ impl TaskSource {
         match self {
             Self::File { set, seed } => format!("{} seed:{seed}", set.describe()),
             Self::Habits(habits) => habits.describe(),
+            Self::Phone(phone) => phone.describe(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Train specialist LLMs on personal devices by forward passes alone.
 #![forbid(unsafe_code)]
 
+pub mod episodes;
 pub mod error;
 pub mod evaluation;
 pub mod question;

@@ -30,18 +30,26 @@ impl Question {
         if !task.messages.is_empty() {
             return Err(FuraError::Conversation { task: task.id.clone() });
         }
+        Self::of(model, &task.prompt, &task.choices, task.rewards()?)
+    }
+
+    /// Encodes a prompt with its legal answers and their rewards, one for each.
+    ///
+    /// # Errors
+    /// Answers that the tokenizer cannot tell apart.
+    pub fn of(model: &Model, text: &str, choices: &[String], rewards: Vec<f64>) -> Result<Self, FuraError> {
         let tokenizer = model.tokenizer();
         let mut prompt = Vec::new();
         if tokenizer.add_bos() {
             prompt.extend(tokenizer.bos());
         }
-        tokenizer.encode_into(&task.prompt, Specials::Ignore, &mut prompt)?;
-        let mut answers = Vec::with_capacity(task.choices.len());
-        for a in &task.choices {
+        tokenizer.encode_into(text, Specials::Ignore, &mut prompt)?;
+        let mut answers = Vec::with_capacity(choices.len());
+        for a in choices {
             answers.push(tokenizer.encode(a, Specials::Ignore)?);
         }
-        let tree = ChoiceTree::new(tokenizer, &task.choices)?;
-        Ok(Self { prompt, tree, answers, rewards: task.rewards()? })
+        let tree = ChoiceTree::new(tokenizer, choices)?;
+        Ok(Self { prompt, tree, answers, rewards })
     }
 
     /// Encodes all tasks.

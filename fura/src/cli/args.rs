@@ -248,7 +248,7 @@ pub(crate) struct Bench {
 pub(crate) struct Train {
     /// GGUF file
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or habits:SEED for a generated phone user
+    /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2 for a generated phone user
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
     /// Specialist to write; the run log is written beside it as FILE.runlog, a picture of the run as FILE.svg
@@ -325,7 +325,7 @@ impl From<RewardKind> for Reward {
 pub(crate) struct Eval {
     /// GGUF file
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or habits:SEED
+    /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
     /// Specialist file [default: the base model]

@@ -1,5 +1,6 @@
 //! Tables for people.
 
+use fura::episodes::EpisodeSuccess;
 use fura::evaluation::{Evaluation, Success};
 
 /// One line for each model and held-out set.
@@ -21,4 +22,22 @@ fn line(name: &str, set: &str, s: &Success) {
         s.n,
         100.0 * s.free
     );
+}
+
+/// One line for each split of whole tasks.
+pub(crate) fn episodes(rows: &[(String, EpisodeSuccess)]) {
+    println!(
+        "{:<12} {:>9} {:>17} {:>6} {:>8} {:>6}",
+        "whole tasks", "success", "95 % interval", "n", "shortest", "steps"
+    );
+    for (split, s) in rows {
+        let interval = format!("{:.1} - {:.1} %", 100.0 * s.low, 100.0 * s.high);
+        println!(
+            "{split:<12} {:>7.1} % {interval:>17} {:>6} {:>8.2} {:>6.2}",
+            100.0 * s.success,
+            s.n,
+            s.optimal,
+            s.steps
+        );
+    }
 }

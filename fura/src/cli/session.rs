@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use fura::core::specialist::Specialist;
 use fura::model::{Materialized, Model};
 use fura::simd::Isa;
+use fura::tasks::phone::Decisions;
 use fura::tasks::{Habits, TaskSet, TaskSource};
 use std::path::{Path, PathBuf};
 
@@ -69,10 +70,13 @@ fn cache_folder(common: &Common) -> Result<PathBuf> {
     Ok(PathBuf::from(home).join(".cache").join("fura"))
 }
 
-/// A task file, or `habits:SEED`.
+/// A task file, `habits:SEED`, `phone:SEED` or `phone:SEED/2`.
 pub(crate) fn tasks(spec: &str, seed: u64) -> Result<TaskSource> {
     if spec.starts_with("habits:") {
         return Ok(TaskSource::Habits(spec.parse::<Habits>().context("--tasks")?));
+    }
+    if spec.starts_with("phone:") {
+        return Ok(TaskSource::Phone(spec.parse::<Decisions>().context("--tasks")?));
     }
     Ok(TaskSource::File { set: TaskSet::open(spec)?, seed })
 }

@@ -1,0 +1,178 @@
+//! A task being done, action by action.
+
+use super::action::Action;
+use super::device::Device;
+use super::task::{End, PhoneTask, choices, state};
+
+/// The latest actions that a prompt tells.
+const PAST: usize = 2;
+
+/// How an episode ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The end is as it should be, and nothing else changed.
+    Right,
+    /// Something that should have changed did not, or the answer is not the right one.
+    Wrong,
+    /// Something changed that should not have.
+    SideEffect,
+    /// The budget of actions was used up.
+    OutOfSteps,
+}
+
+/// A task being done: the caller is given a prompt and legal answers, chooses one, and is given the next.
+///
+/// ```
+/// use fura_tasks::phone::{Episode, Outcome, PhoneSplit, User, solve};
+///
+/// let task = User::new(7).task("contact.call/3", PhoneSplit::Train, 0).unwrap();
+/// let best = solve(&task, 100_000).unwrap();
+/// let mut episode = Episode::new(task, best.len());
+/// for action in &best {
+///     assert!(episode.prompt().starts_with("Task: "));
+///     assert!(episode.choices().len() == episode.actions().len());
+///     episode.act(action);
+/// }
+/// assert_eq!(episode.outcome(), Some(Outcome::Right));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Episode {
+    task: PhoneTask,
+    device: Device,
+    past: Vec<String>,
+    steps: usize,
+    budget: usize,
+    outcome: Option<Outcome>,
+}
+
+impl Episode {
+    /// A new episode of at most `budget` actions.
+    #[must_use]
+    pub fn new(task: PhoneTask, budget: usize) -> Self {
+        let device = task.start.clone();
+        Self { task, device, past: Vec::new(), steps: 0, budget, outcome: None }
+    }
+
+    /// The budget that fits a task whose shortest solution has `optimal` actions: at level 1 just these, so that one
+    /// wrong choice fails; above, time for detours.
+    #[must_use]
+    pub fn budget(task: &PhoneTask, optimal: usize) -> usize {
+        if task.level.get() == 1 { optimal } else { 2 * optimal + 2 }
+    }
+
+    /// The task.
+    #[must_use]
+    pub fn task(&self) -> &PhoneTask {
+        &self.task
+    }
+
+    /// Actions so far, impossible ones included.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcome
+    }
+
+    /// Whether it ended as it should: the reward, 1 or 0, and the only one.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        self.outcome == Some(Outcome::Right)
+    }
+
+    /// The screen, an element a line; the same text for the same state.
+    #[must_use]
+    pub fn screen(&self) -> String {
+        self.device.text()
+    }
+
+    /// The state of the phone, for the `state` grader.
+    #[must_use]
+    pub fn state(&self) -> serde_json::Value {
+        state(&self.device)
+    }
+
+    /// What the model reads: the goal, its latest actions, the screen.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        let past = match &self.past[self.past.len().saturating_sub(PAST)..] {
+            [] => String::new(),
+            last => format!("Past: {}\n", last.join("; ")),
+        };
+        format!("Task: {}\n{past}{}Do:", line_of_goal(&self.task.goal), self.device.text())
+    }
+
+    /// The actions that are legal for scored choice and random play; see [`choices`](Self::choices).
+    #[must_use]
+    pub fn actions(&self) -> Vec<Action> {
+        self.task.actions(&self.device)
+    }
+
+    /// The legal actions as answers to the prompt, in the order of [`actions`](Self::actions): each the label of what
+    /// it touches where that is unambiguous, after a space and before a newline. All differ.
+    #[must_use]
+    pub fn choices(&self) -> Vec<String> {
+        choices(&self.device, &self.actions())
+    }
+
+    /// What is left to do, as a task that begins here; side effects so far still count against it.
+    pub(super) fn rest(&self) -> PhoneTask {
+        let mut rest = self.task.clone();
+        rest.start.screen = self.device.screen;
+        rest.start.top = self.device.top;
+        rest.start.draft.clone_from(&self.device.draft);
+        rest.start.data.clone_from(&self.device.data);
+        rest
+    }
+
+    /// Does an action. An impossible one changes nothing but costs a step; after the end nothing happens.
+    pub fn act(&mut self, action: &Action) -> Option<Outcome> {
+        if self.outcome.is_some() {
+            return self.outcome;
+        }
+        let named = choices(&self.device, std::slice::from_ref(action));
+        self.past.push(named[0].trim().to_owned());
+        self.steps += 1;
+        self.device.act(action);
+        self.outcome = match action {
+            Action::Done => Some(self.judge(self.task.end == End::Done)),
+            Action::Answer(text) => Some(self.judge(self.task.answer.as_ref() == Some(text))),
+            _ if self.task.end == End::Reached && self.task.holds(&self.device) => Some(Outcome::Right),
+            _ if self.steps >= self.budget => Some(Outcome::OutOfSteps),
+            _ => None,
+        };
+        self.outcome
+    }
+
+    /// An action given as text, by a model that writes freely. A text that is no action costs a step.
+    pub fn act_text(&mut self, text: &str) -> Option<Outcome> {
+        match text.trim().parse() {
+            Ok(action) => self.act(&action),
+            Err(_) if self.outcome.is_some() => self.outcome,
+            Err(_) => {
+                self.steps += 1;
+                self.outcome = (self.steps >= self.budget).then_some(Outcome::OutOfSteps);
+                self.outcome
+            }
+        }
+    }
+
+    fn judge(&self, ended_well: bool) -> Outcome {
+        if self.task.has_side_effect(&self.device) {
+            Outcome::SideEffect
+        } else if ended_well && self.task.holds(&self.device) {
+            Outcome::Right
+        } else {
+            Outcome::Wrong
+        }
+    }
+}
+
+/// A goal is one line however long; control characters become spaces.
+fn line_of_goal(goal: &str) -> String {
+    goal.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
