@@ -1,0 +1,192 @@
+//! Many requests at once give what each gives alone, in any order, batch, cache and number of threads.
+
+use fura::core::estimator::{EsConfig, Estimator};
+use fura::simd::Isa;
+use fura_model::tokenizer::Specials;
+use fura_model::{
+    Base, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members, Model,
+    Plan, Precision, Request, Sampling, Threads, Transform, Workspace,
+};
+use fura_tests::tiny;
+
+/// Several specialists, and the base, in one batch.
+struct Mixed<'a>(&'a [Option<Materialized>]);
+
+impl Members for Mixed<'_> {
+    fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {
+        match &self.0[member as usize] {
+            Some(m) => m.transform(member, linear, scratch),
+            None => Transform::Identity,
+        }
+    }
+}
+
+fn specialist(model: &Model, seed: u64) -> Materialized {
+    let config = EsConfig { seed, sigma: 0.2, pairs: 1, ..EsConfig::default() };
+    let estimator = Estimator::new(config, model.layout()).unwrap();
+    let mut c = vec![0.0; model.layout().coordinates()];
+    let member = estimator.ask().members().next().unwrap();
+    estimator.member_coordinates(member, 0..model.layout().coordinates(), &mut c);
+    Materialized::new(model, Isa::scalar(), &c, 0)
+}
+
+fn encode(model: &Model, text: &str) -> Vec<u32> {
+    model.tokenizer().encode(text, Specials::Ignore).unwrap()
+}
+
+/// Requests of every kind: greedy and sampled, of three members, constrained, with stop strings, short and long.
+fn requests(model: &Model) -> Vec<Request> {
+    let answers = Constraint::answers(model.tokenizer(), &["north", "nook", "é", "no"]).unwrap();
+    let digits = Constraint::grammar(model.tokenizer(), "root ::= [0-9]{2,5} (\".\" [^a-z]+)?").unwrap();
+    (0..18u64)
+        .map(|i| {
+            let tail = ["x", "and more of it", "", "the quick brown fox"][i as usize % 4];
+            let mut r = Request::new(
+                encode(model, &format!("what all prompts begin with {tail}")),
+                1 + i as usize % 9,
+            );
+            r.member = (i % 3) as u32;
+            if i % 2 == 1 {
+                r.sampling = Sampling { temperature: 1.3, top_p: 0.95, seed: i, ..Sampling::default() };
+            }
+            match i % 5 {
+                0 => r.constraint = Some(answers.clone()),
+                1 => r.constraint = Some(digits.clone()),
+                2 => r.stop = vec!["e".to_owned(), "q!".to_owned()],
+                _ => {}
+            }
+            r
+        })
+        .collect()
+}
+
+fn generate(
+    engine: Engine<'_>,
+    members: &dyn Members,
+    requests: Vec<Request>,
+    plan: Plan,
+    rows: usize,
+    precision: Precision,
+) -> Vec<Completion> {
+    let mut generator = Generator::new(engine.model(), plan, rows, precision);
+    engine.generate(members, requests, &mut generator).unwrap()
+}
+
+#[test]
+fn a_batch_gives_what_each_request_gives_alone() {
+    let (model, _folder) = tiny::open(11, 32);
+    let members = [None, Some(specialist(&model, 1)), Some(specialist(&model, 2))];
+    let mixed = Mixed(&members);
+    for precision in [Precision::Single, Precision::Half] {
+        let single = Plan { rows: 64, sequences: 1, positions: 128 };
+        let scalar = Engine::new(&model, Isa::scalar(), Threads::Serial);
+        let alone: Vec<Completion> = requests(&model)
+            .into_iter()
+            .map(|r| generate(scalar, &mixed, vec![r], single, 128, precision).remove(0))
+            .collect();
+        assert!(
+            alone.iter().any(|c| c.finish == Finish::Length)
+                && alone.iter().any(|c| c.finish == Finish::Stop)
+        );
+        assert_ne!(alone[3].tokens, alone[4].tokens);
+        for isa in Isa::available() {
+            for (threads, rows, sequences, cache) in
+                [(1, 1, 1, 128), (2, 7, 3, 200), (3, 32, 18, 2000), (1, 256, 5, 90), (2, 64, 13, 400)]
+            {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let engine = Engine::new(&model, isa, Threads::Pool);
+                let plan = Plan { rows, sequences, positions: 128 };
+                let run = |r| pool.install(|| generate(engine, &mixed, r, plan, cache, precision));
+                assert_eq!(run(requests(&model)), alone, "{isa:?} {threads} {plan:?} {cache}");
+                let mut backwards = requests(&model);
+                backwards.reverse();
+                let mut got = run(backwards);
+                got.reverse();
+                assert_eq!(got, alone, "{isa:?} {threads} {plan:?} {cache}, backwards");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_generator_is_greedy_as_the_engine_is() {
+    let (model, _folder) = tiny::open(12, 32);
+    let engine = Engine::new(&model, Isa::detect(), Threads::Serial);
+    let prompt = encode(&model, "a prompt of some length");
+    let plan = Plan { rows: 8, sequences: 1, positions: 100 };
+    let (mut ws, mut cache) = (Workspace::new(&model, plan), KvCache::new(model.config(), 100));
+    for max_tokens in [0, 1, 40, 1000] {
+        let (tokens, finish) =
+            engine.greedy(&Base, &prompt, max_tokens, &mut cache, &mut ws, |_| (), |_| false).unwrap();
+        let request = Request::new(prompt.clone(), max_tokens);
+        let got = generate(engine, &Base, vec![request], plan, 100, Precision::Single).remove(0);
+        assert_eq!((got.tokens, got.finish), (tokens, finish), "{max_tokens}");
+    }
+}
+
+#[test]
+fn prompts_at_the_edge_of_the_context_end_with_a_reason_or_an_error() {
+    let (model, _folder) = tiny::open(13, 32);
+    let engine = Engine::new(&model, Isa::detect(), Threads::Serial);
+    let plan = Plan { rows: 16, sequences: 2, positions: 32 };
+    for (n, tokens) in [(31, 2), (32, 1)] {
+        let got = generate(engine, &Base, vec![Request::new(vec![97; n], 50)], plan, 64, Precision::Single)
+            .remove(0);
+        if got.finish != Finish::Stop {
+            assert_eq!((got.tokens.len(), got.finish), (tokens, Finish::ContextFull));
+        }
+    }
+    let mut generator = Generator::new(&model, plan, 64, Precision::Single);
+    for (bad, what) in [
+        (Request::new(vec![97; 33], 1), "prompt tokens"),
+        (Request::new(Vec::new(), 1), "empty"),
+        (Request::new(vec![9999], 1), "vocabulary"),
+        (
+            Request { sampling: Sampling { top_p: 2.0, ..Sampling::default() }, ..Request::new(vec![97], 1) },
+            "top_p",
+        ),
+    ] {
+        let error = generator.submit(bad).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    assert!(generator.is_idle());
+}
+
+#[test]
+fn pieces_of_text_join_to_the_whole_and_never_hold_part_of_a_character_or_a_stop_string() {
+    let (model, _folder) = tiny::open(14, 32);
+    let engine = Engine::new(&model, Isa::detect(), Threads::Serial);
+    let plan = Plan { rows: 64, sequences: 4, positions: 128 };
+    let mut generator = Generator::new(&model, plan, 512, Precision::Single);
+    // Characters of two to four bytes, one token a byte in this vocabulary.
+    let grammar = Constraint::grammar(model.tokenizer(), "root ::= [é-öﬀ-ﬅ😀-🙏a]{20}").unwrap();
+    for seed in 0..4 {
+        let sampling = Sampling { temperature: 2.0, seed, ..Sampling::default() };
+        let stop =
+            if seed < 2 { vec!["aé".to_owned(), "öa".to_owned(), "a".to_owned()] } else { Vec::new() };
+        let constraint = Some(grammar.clone());
+        let r = Request { sampling, stop, constraint, ..Request::new(encode(&model, "emit"), 100) };
+        generator.submit(r).unwrap();
+    }
+    let mut texts = vec![String::new(); 4];
+    let mut done = 0;
+    while generator
+        .step(&engine, &Base, &mut |event| match event {
+            Event::Token { request, text, .. } => texts[request].push_str(text),
+            Event::Done { request, text, completion } => {
+                texts[request].push_str(text);
+                assert_eq!(texts[request], completion.text);
+                assert!(!completion.text.contains('\u{fffd}'), "{}", completion.text);
+                assert_eq!(completion.finish, Finish::Stop);
+                if request < 2 {
+                    assert!(!completion.text.contains('a'));
+                } else {
+                    assert_eq!(completion.text.chars().count(), 20);
+                }
+                done += 1;
+            }
+        })
+        .unwrap()
+    {}
+    assert_eq!(done, 4);
+}
