@@ -27,18 +27,15 @@ pub(super) fn search(task: &PhoneTask, limit: usize, prune: bool) -> Option<Vec<
     while let Some(device) = queue.pop_front() {
         let at = seen[&device];
         for action in task.actions(&device) {
-            match (&action, task.end) {
-                (Action::Done | Action::Answer(_), _) => {
-                    let right = match &action {
-                        Action::Answer(text) => task.answer.as_ref() == Some(text),
-                        _ => true,
-                    };
-                    if right && task.holds(&device) {
-                        return Some(path(&nodes, at, action));
-                    }
-                    continue;
+            if matches!(action, Action::Done | Action::Answer(_)) {
+                let right = match &action {
+                    Action::Answer(text) => task.answer.as_ref() == Some(text),
+                    _ => true,
+                };
+                if right && task.holds(&device) {
+                    return Some(path(&nodes, at, action));
                 }
-                _ => {}
+                continue;
             }
             let mut next = device.clone();
             if !next.act(&action) || seen.contains_key(&next) {
