@@ -7,7 +7,7 @@
 
 use crate::gguf::{DECODE_GROUP, IQ4_NL_VALUES, MXFP4_DOUBLED, TensorKind};
 use crate::gguf::{f16, five_bits, k_nibble, mxfp4_half_scale, nibble, scale_min};
-use fura_quant::{Format, GROUP, Group, QuantError, SourceMatrix, TILE};
+use fura_quant::{Fit, Format, GROUP, Group, QuantError, SourceMatrix, TILE, quantize_group};
 use half::f16 as Half;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -230,19 +230,11 @@ fn codes(out: &mut [u8], code: impl Fn(usize) -> i8) {
     }
 }
 
-/// The Q8_0 block with scale `max |x| / 127`, rounded to f16, and the codes nearest to the values under that very
-/// scale. A value that is not finite gives a scale that is not, which packing refuses.
+/// The nearest 8-bit group. Values that none can hold give a scale that is not finite, which packing refuses.
 fn nearest_q8(values: &[f32; GROUP], out: &mut [u8]) {
-    if values.iter().any(|v| !v.is_finite()) {
+    if quantize_group(Format::Q8, Fit::Range, values, out).is_err() {
         put_f16(out, 0, f32::NAN);
-        return;
     }
-    let d = values.iter().fold(0.0f32, |a, v| a.max(v.abs())) / 127.0;
-    put_f16(out, 0, d);
-    let d = f16(out, 0);
-    // Below half the smallest f16 the scale is 0, and so are the values.
-    let code = |v: f32| if d > 0.0 { (v / d).round_ties_even().clamp(-127.0, 127.0) as i8 } else { 0 };
-    codes(out, |i| code(values[i]));
 }
 
 #[cfg(test)]
