@@ -195,13 +195,15 @@ impl ChatTemplate {
         }
         let mut out = Vec::new();
         let mut rest = marked.as_str();
+        let mut first = true;
         while let Some((range, id)) = tokenizer.find_special(rest) {
             let text = disguise.take_off(&rest[..range.start]);
-            tokenizer.encode_into(&text, Specials::Ignore, &mut out)?;
+            tokenizer.encode_part(&text, Specials::Ignore, first, &mut out)?;
+            first = false;
             out.push(id);
             rest = tokenizer.after_special(id, &rest[range.end..]);
         }
-        tokenizer.encode_into(&disguise.take_off(rest), Specials::Ignore, &mut out)?;
+        tokenizer.encode_part(&disguise.take_off(rest), Specials::Ignore, first, &mut out)?;
         Ok(out)
     }
 

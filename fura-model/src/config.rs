@@ -403,7 +403,8 @@ fn variant(
     let has = |name: &str| keys.gguf.tensor(name).is_some();
     let divisors = if a.fused { "rope_factors_short.weight" } else { "rope_freqs.weight" };
     Ok(Variant {
-        halves: a.halves,
+        // Our own key, for files whose rows are in the order of transformers.
+        halves: a.halves || keys.gguf.opt_bool("fura.rotary_halves")? == Some(true),
         rotated: Some(rotated).filter(|n| *n != head_dim),
         rope_scaling: keys.rope_scaling()?,
         rope_divisors: has(divisors),

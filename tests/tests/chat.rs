@@ -197,13 +197,15 @@ fn long_conversations_are_rendered() {
         messages.push(Message { role: Role::Assistant, content: &said });
     }
     messages.push(Message { role: Role::User, content: "and now?" });
+    let mut whole = 0;
     for (name, source) in golden["templates"].as_object().unwrap() {
-        let template = ChatTemplate::new(source.as_str().unwrap());
-        match template.render(&tokenizer, &messages, true) {
-            Ok(text) => assert!(text.ends_with('\n') || text.contains("and now?"), "{name}"),
+        match ChatTemplate::new(source.as_str().unwrap()).render(&tokenizer, &messages, true) {
+            Ok(text) => whole += usize::from(text.len() > 32 * said.len()),
+            // Templates that refuse conversations by design.
             Err(e) => assert!(matches!(e, ChatError::Template { .. }), "{name}: {e}"),
         }
     }
+    assert!(whole > 8, "{whole} templates say all of it");
 }
 
 proptest! {
