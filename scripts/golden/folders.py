@@ -99,7 +99,7 @@ def main():
             "beta_fast": 4.0, "beta_slow": 0.5}
     write("qwen2", hf.Qwen2Config(**common(rope_parameters=yarn)), hf.Qwen2ForCausalLM, f32, 4)
     write("qwen3", hf.Qwen3Config(**common(head_dim=32, rope_parameters=plain(100.0), tie_word_embeddings=True)),
-          hf.Qwen3ForCausalLM, bf16, 5)
+          hf.Qwen3ForCausalLM, bf16, 35)
     longrope = {"rope_type": "longrope", "short_factor": [1.0, 1.25, 1.5, 2.0, 2.5, 3.0], "long_factor": [1.5] * 6,
                 "rope_theta": 100.0, "original_max_position_embeddings": 64, "partial_rotary_factor": 0.75}
     write("phi3", hf.Phi3Config(**common(rope_parameters=longrope, original_max_position_embeddings=64, sliding_window=9)),
@@ -109,7 +109,7 @@ def main():
                                              rope_parameters=plain(100.0))), hf.Gemma2ForCausalLM, bf16, 7)
     both = {"sliding_attention": plain(10000.0), "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0}}
     gemma["num_hidden_layers"] = 6
-    write("gemma3", hf.Gemma3TextConfig(**common(**gemma, rope_parameters=both)), hf.Gemma3ForCausalLM, bf16, 8)
+    write("gemma3", hf.Gemma3TextConfig(**common(**gemma, rope_parameters=both)), hf.Gemma3ForCausalLM, bf16, 38)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ pub(super) fn parse(bytes: &[u8], file: &Path) -> Result<Vec<Stored>, FolderErro
         let range = start + from as usize..start + to as usize;
         tensors.push(Stored { name, dtype: entry.dtype, shape, range });
     }
-    tensors.sort_by(|a, b| (a.range.start, a.range.end).cmp(&(b.range.start, b.range.end)));
+    tensors.sort_by_key(|t| (t.range.start, t.range.end));
     let mut end = start;
     for t in &tensors {
         if t.range.start != end {
