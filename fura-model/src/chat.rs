@@ -11,8 +11,13 @@ use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
 use std::collections::{BTreeSet, HashMap};
 
-/// Steps after which a template is stopped: real ones take a few hundred a message.
-const FUEL: u64 = 10_000_000;
+/// Work after which a template is stopped: an instruction costs 1, and so do 64 bytes of any text that it makes, the
+/// intermediate ones included. Real templates take a few hundred a message, and a few for each byte in it.
+const FUEL: u64 = 250_000;
+/// Work that each byte of the messages allows beyond that.
+const FUEL_PER_BYTE: u64 = 2;
+/// Bytes that a template may write beyond eight times those of the messages.
+const MAX_TEXT: usize = 1 << 20;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +71,25 @@ pub enum ChatError {
         "chat template: a message holds characters of control tokens that the template acts on; take them out"
     )]
     Structure,
+    /// The template takes more work than any real one.
+    #[error(
+        "chat template, line {line}: it does not come to an end within {limit} steps (64 bytes of text are one); the \
+         template is damaged or hostile, use the model without it"
+    )]
+    Endless {
+        /// Line in the template, from 1; 0 if unknown.
+        line: usize,
+        /// The steps that the conversation allows.
+        limit: u64,
+    },
+    /// The template writes more than any real one.
+    #[error(
+        "chat template: it writes more than {limit} bytes; the template is damaged or hostile, use the model without it"
+    )]
+    TooLong {
+        /// The bytes that the conversation allows.
+        limit: usize,
+    },
     /// The rendered text cannot be encoded.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
@@ -74,7 +98,6 @@ pub enum ChatError {
 impl From<minijinja::Error> for ChatError {
     fn from(error: minijinja::Error) -> Self {
         let problem = match (error.kind(), error.detail()) {
-            (ErrorKind::OutOfFuel, _) => "it does not come to an end".to_owned(),
             (kind, Some(detail)) => format!("{kind}: {detail}"),
             (kind, None) => kind.to_string(),
         };
@@ -135,8 +158,10 @@ impl ChatTemplate {
     /// The template sees `messages`, `add_generation_prompt`, `bos_token`, `eos_token` and `raise_exception`. There are
     /// no tools, and no `strftime_now`: a prompt does not depend on the day.
     ///
+    /// Its work and what it writes are bounded by the length of the messages, whatever the template.
+    ///
     /// # Errors
-    /// [`ChatError::Template`], with the line.
+    /// [`ChatError::Template`], with the line; [`ChatError::Endless`] and [`ChatError::TooLong`].
     pub fn render(
         &self,
         tokenizer: &Tokenizer,
@@ -170,13 +195,15 @@ impl ChatTemplate {
         }
         let mut out = Vec::new();
         let mut rest = marked.as_str();
+        let mut first = true;
         while let Some((range, id)) = tokenizer.find_special(rest) {
             let text = disguise.take_off(&rest[..range.start]);
-            tokenizer.encode_into(&text, Specials::Ignore, &mut out)?;
+            tokenizer.encode_part(&text, Specials::Ignore, first, &mut out)?;
+            first = false;
             out.push(id);
             rest = tokenizer.after_special(id, &rest[range.end..]);
         }
-        tokenizer.encode_into(&disguise.take_off(rest), Specials::Ignore, &mut out)?;
+        tokenizer.encode_part(&disguise.take_off(rest), Specials::Ignore, first, &mut out)?;
         Ok(out)
     }
 
@@ -190,7 +217,9 @@ impl ChatTemplate {
         let mut env = Environment::new();
         env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
         env.set_undefined_behavior(UndefinedBehavior::Lenient);
-        env.set_fuel(Some(FUEL));
+        let said: usize = contents.iter().map(String::len).sum();
+        let steps = FUEL + FUEL_PER_BYTE * said as u64;
+        env.set_fuel(Some(steps));
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_function("raise_exception", |problem: String| -> Result<Value, minijinja::Error> {
             Err(minijinja::Error::new(ErrorKind::InvalidOperation, problem))
@@ -207,7 +236,40 @@ impl ChatTemplate {
             bos_token => text(tokenizer.bos()),
             eos_token => text(tokenizer.eos()),
         };
-        Ok(env.template_from_str(&self.source)?.render(context)?)
+        let template = env.template_from_str(&self.source)?;
+        let limit = MAX_TEXT + 8 * said;
+        let mut out = Bounded { text: Vec::new(), limit, full: false };
+        match template.render_captured_to(context, &mut out) {
+            // Whole strings are written, so this is UTF-8.
+            Ok(_) => Ok(String::from_utf8_lossy(&out.text).into_owned()),
+            Err(_) if out.full => Err(ChatError::TooLong { limit }),
+            Err(error) if error.kind() == ErrorKind::OutOfFuel => {
+                Err(ChatError::Endless { line: error.line().unwrap_or(0), limit: steps })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Text up to a limit.
+struct Bounded {
+    text: Vec<u8>,
+    limit: usize,
+    full: bool,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.len() > self.limit - self.text.len() {
+            self.full = true;
+            return Err(std::io::Error::other("too long"));
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

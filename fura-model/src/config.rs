@@ -303,6 +303,11 @@ impl ModelConfig {
         if architecture.fused && variant.rope_divisors {
             context = context.min(keys.required("rope.scaling.original_context_length")?);
         }
+        let rope_base = keys.positive("rope.freq_base")?.unwrap_or(10_000.0);
+        if architecture.window == Some(Window::All) && is_mistral_without_window(context, rope_base, &variant)
+        {
+            context = MISTRAL_WINDOW;
+        }
         Ok(Self {
             layers,
             d_model,
@@ -312,7 +317,7 @@ impl ModelConfig {
             head_dim,
             vocab,
             context,
-            rope_base: keys.positive("rope.freq_base")?.unwrap_or(10_000.0),
+            rope_base,
             norm_eps,
             tied: gguf.tensor("output.weight").is_none(),
             variant,
@@ -357,6 +362,20 @@ impl ModelConfig {
     }
 }
 
+/// The sliding window of Mistral 7B 0.1 (Jiang et al., arXiv 2310.06825).
+const MISTRAL_WINDOW: usize = 4096;
+
+/// Whether a file says what those of Mistral 7B 0.1 and its descendants say that were made before there was a key for
+/// the window: 32768 positions with rotary frequencies that were never stretched. Such a file does not tell whether
+/// attention has a window. Within it both readings are the same, so its length is all the context that is given.
+fn is_mistral_without_window(context: usize, rope_base: f32, variant: &Variant) -> bool {
+    context == 32_768
+        && rope_base == 10_000.0
+        && variant.window.is_none()
+        && variant.rope_scaling == RopeScaling::None
+        && !variant.rope_divisors
+}
+
 /// What a file's architecture, metadata and tensors say beyond a plain Llama.
 fn variant(
     keys: &Keys<'_, '_>,
@@ -384,7 +403,8 @@ fn variant(
     let has = |name: &str| keys.gguf.tensor(name).is_some();
     let divisors = if a.fused { "rope_factors_short.weight" } else { "rope_freqs.weight" };
     Ok(Variant {
-        halves: a.halves,
+        // Our own key, for files whose rows are in the order of transformers.
+        halves: a.halves || keys.gguf.opt_bool("fura.rotary_halves")? == Some(true),
         rotated: Some(rotated).filter(|n| *n != head_dim),
         rope_scaling: keys.rope_scaling()?,
         rope_divisors: has(divisors),

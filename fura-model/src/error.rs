@@ -17,6 +17,9 @@ pub enum ModelError {
     /// The GGUF container is damaged.
     #[error(transparent)]
     Gguf(#[from] crate::gguf::GgufError),
+    /// A folder of the transformers layout is damaged or of an unknown kind.
+    #[error(transparent)]
+    Folder(#[from] crate::folder::FolderError),
     /// The tokenizer metadata is damaged or of an unknown kind.
     #[error(transparent)]
     Tokenizer(#[from] crate::tokenizer::TokenizerError),

@@ -3,6 +3,7 @@
 use crate::chat::ChatTemplate;
 use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
+use crate::folder::Folder;
 use crate::gguf::{Gguf, TensorKind};
 use crate::map::{self, Map};
 use crate::pack::{self, Matrix, Pack};
@@ -25,9 +26,35 @@ pub struct Model {
     unused: Vec<String>,
 }
 
+/// The mapped files of a model.
+enum Files {
+    Gguf(Vec<(PathBuf, Map)>),
+    Folder(Folder),
+}
+
+impl Files {
+    fn open(path: &Path) -> Result<Self, ModelError> {
+        if Folder::is(path) {
+            return Ok(Files::Folder(Folder::open(path)?));
+        }
+        Ok(Files::Gguf(map::open_gguf(path)?))
+    }
+
+    fn gguf(&self) -> Result<Gguf<'_>, ModelError> {
+        match self {
+            Files::Folder(folder) => folder.gguf(),
+            Files::Gguf(files) => {
+                let parts = files.iter().map(|(file, map)| Gguf::parse(map.bytes(), file));
+                Ok(Gguf::join(parts.collect::<Result<_, _>>()?)?)
+            }
+        }
+    }
+}
+
 impl Model {
-    /// Opens a GGUF file, a split model by any of its files, or a folder with one model. Its pack for block size `block` is taken from the `cache` folder, or made there first
-    /// (`progress` is called with matrices done and in all). The GGUF file itself is never changed.
+    /// Opens a GGUF file, a split model by any of its files, a folder with one of these, or a folder with `config.json`,
+    /// safetensors files and `tokenizer.json`. Its pack for block size `block` is taken from the `cache` folder, or made
+    /// there first (`progress` is called with matrices done and in all). The model's files are never changed.
     ///
     /// # Errors
     /// Anything wrong with either file, naming file, field and offset.
@@ -37,10 +64,8 @@ impl Model {
         block: usize,
         progress: &mut (dyn FnMut(usize, usize) + Send),
     ) -> Result<Model, ModelError> {
-        let files = map::open_gguf(file)?;
-        let parts =
-            files.iter().map(|(file, map)| Gguf::parse(map.bytes(), file)).collect::<Result<_, _>>()?;
-        let gguf = Gguf::join(parts)?;
+        let files = Files::open(file)?;
+        let gguf = files.gguf()?;
         let config = ModelConfig::from_gguf(&gguf)?;
         let unused = pack::unused_tensors(&gguf, &config)?;
         let tokenizer = Tokenizer::from_gguf(&gguf)?;
@@ -60,18 +85,15 @@ impl Model {
         Ok(Model { file: file.to_owned(), map, pack, layout, tokenizer, chat, unused })
     }
 
-    /// Shapes and constants of a GGUF model, from its header alone: its weights are not read and no pack is made.
+    /// Shapes and constants of a model, from its header alone: its weights are not read and no pack is made.
     ///
     /// # Errors
     /// As [`Model::open`], for what the header says.
     pub fn read_config(file: &Path) -> Result<ModelConfig, ModelError> {
-        let files = map::open_gguf(file)?;
-        let parts =
-            files.iter().map(|(file, map)| Gguf::parse(map.bytes(), file)).collect::<Result<_, _>>()?;
-        ModelConfig::from_gguf(&Gguf::join(parts)?)
+        ModelConfig::from_gguf(&Files::open(file)?.gguf()?)
     }
 
-    /// The GGUF file it came from.
+    /// The file or folder it came from.
     pub fn file(&self) -> &Path {
         &self.file
     }

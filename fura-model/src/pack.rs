@@ -10,7 +10,7 @@ use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
 use crate::gguf::{Gguf, TensorKind};
 use crate::vectors::{self, VectorIndex};
-use crate::weights::{Deviation, Weights};
+use crate::weights::{Deviation, Quantized, Weights};
 use crate::{architecture, map::Map};
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::{Layout, Linear};
@@ -116,8 +116,17 @@ pub(crate) fn fingerprint(gguf: &Gguf<'_>, config: &ModelConfig) -> Result<Finge
         .collect::<Result<Vec<_>, ModelError>>()?;
     lines.sort();
     // Numbers and booleans in the order of the struct: always the same text.
-    let config = serde_json::to_string(config).unwrap_or_default();
+    let mut config = serde_json::to_string(config).unwrap_or_default();
+    if quantizes(gguf)? {
+        // The same floats packed in another way are another base.
+        config += "\nlinears q4";
+    }
     Ok(Fingerprint::of_description("fura model 1", &format!("{config}\n{}", lines.concat())))
+}
+
+/// Whether the linears of floats become 4-bit groups.
+fn quantizes(gguf: &Gguf<'_>) -> Result<bool, ModelError> {
+    Ok(gguf.opt_bool("fura.quantize")? == Some(true))
 }
 
 /// Every matrix name of the pack in order, with its shape.
@@ -262,12 +271,14 @@ fn write(
         Section { offset, len }
     };
     let linears = config.layers * LINEARS.len();
+    let quantize = quantizes(gguf)?;
     let mut matrices = Vec::new();
     let mut sources = Vec::new();
     for (i, (name, d_out, d_in)) in matrix_shapes(config).into_iter().enumerate() {
         let source = source(gguf, config, &name, d_out, d_in)?;
-        let format = source.format();
-        let deviation = source.deviation();
+        let quantized = (i < linears && quantize).then(|| source.quantized()).flatten();
+        let format = quantized.as_ref().map_or(source.format(), |q| q.format());
+        let deviation = quantized.map_or_else(|| source.deviation(), |q| Some(q.deviation()));
         // The source's bytes exist, and packing adds at most 15 rows.
         let data = section(format.packed_len(d_out, d_in).unwrap_or(usize::MAX));
         let basis = (i < linears).then(|| (section(4 * matrix_len(d_in, block)), section(4 * d_in)));
@@ -307,6 +318,9 @@ fn write(
             tensor: format!("{}.weight", entry.name),
             source,
         };
+        // Again, rather than to keep the codes of all of them.
+        let quantized = (i < linears && quantize).then(|| source.quantized()).flatten();
+        let source = &quantized.as_ref().map_or(*source, Quantized::weights);
         let mut tile = vec![0; source.format().packed_tile(source.d_in())];
         for t in 0..source.d_out().div_ceil(fura_quant::TILE) {
             source.pack_tile(t, &mut blocks, &mut tile).map_err(weights_error)?;

@@ -11,5 +11,5 @@ mod source;
 pub use activations::{ActivationGroup, ActivationRows, Activations, ROW_BLOCK, RowBlock};
 pub use format::{Format, GROUP, Group, TILE};
 pub use matrix::{PackedMatrix, pack};
-pub use quantizer::{Fit, FitError, quantize, quantize_tile};
+pub use quantizer::{Fit, FitError, quantize, quantize_group, quantize_tile};
 pub use source::{QuantError, SourceMatrix};

@@ -103,10 +103,7 @@ pub fn quantize_tile(
     let mut report = FitError::default();
     for (r, row) in rows.chunks_exact(d_in).enumerate() {
         for (x, block) in row.chunks_exact(n).zip(out.chunks_exact_mut(format.packed_group())) {
-            let coding = match fit {
-                Fit::Range => Coding::from_range(format, x),
-                Fit::LeastSquares => Coding::least_squares(format, x),
-            };
+            let coding = Coding::fitted(format, fit, x);
             let [d, m] = [coding.d.to_le_bytes(), coding.m.to_le_bytes()];
             let floats = [d[0], d[1], m[0], m[1]];
             let floats = &floats[..if format.has_minimum() { 4 } else { 2 }];
@@ -115,6 +112,50 @@ pub fn quantize_tile(
         }
     }
     Ok(report)
+}
+
+/// Quantizes one group of a row into its source block ([`Format::source_group`]), the unit of a
+/// [`SourceMatrix`](crate::SourceMatrix): scale, minimum, codes.
+///
+/// ```
+/// use fura_quant::{Fit, Format, SourceMatrix, quantize_group};
+/// let x: [f32; 32] = std::array::from_fn(|i| i as f32 - 16.0);
+/// let mut block = [0; 34];
+/// let error = quantize_group(Format::Q8, Fit::Range, &x, &mut block)?;
+/// let mut decoded = [0.0; 32];
+/// SourceMatrix::new(Format::Q8, 1, 32, &block)?.decode(0, 0, &mut decoded);
+/// assert!((decoded[3] - x[3]).abs() as f64 <= error.max);
+/// # Ok::<(), fura_quant::QuantError>(())
+/// ```
+///
+/// # Errors
+/// [`QuantError::Value`], with row 0.
+///
+/// # Panics
+/// If `x` is not one group or `out` not one source block.
+pub fn quantize_group(format: Format, fit: Fit, x: &[f32], out: &mut [u8]) -> Result<FitError, QuantError> {
+    assert!(x.len() == format.group() && out.len() == format.source_group());
+    let limit = largest(format);
+    if let Some(channel) = x.iter().position(|x| x.is_nan() || x.abs() > limit) {
+        return Err(QuantError::Value { row: 0, channel, value: x[channel], limit });
+    }
+    let coding = Coding::fitted(format, fit, x);
+    let floats = if format.has_minimum() { 4 } else { 2 };
+    out[..2].copy_from_slice(&coding.d.to_le_bytes());
+    if format.has_minimum() {
+        out[2..4].copy_from_slice(&coding.m.to_le_bytes());
+    }
+    let codes = &coding.codes[..x.len()];
+    if format == Format::Q8 {
+        out[floats..].copy_from_slice(codes);
+    } else {
+        for (bytes, codes) in out[floats..].chunks_exact_mut(16).zip(codes.chunks_exact(32)) {
+            for (i, byte) in bytes.iter_mut().enumerate() {
+                *byte = codes[i] | codes[16 + i] << 4;
+            }
+        }
+    }
+    Ok(coding.error(format, x))
 }
 
 /// Quantizes a whole matrix, row-major. Large ones go tile by tile with [`quantize_tile`] instead.
@@ -181,6 +222,13 @@ impl Coding {
             };
         }
         Self { d, m, codes }
+    }
+
+    fn fitted(format: Format, fit: Fit, x: &[f32]) -> Self {
+        match fit {
+            Fit::Range => Self::from_range(format, x),
+            Fit::LeastSquares => Self::least_squares(format, x),
+        }
     }
 
     fn from_range(format: Format, x: &[f32]) -> Self {

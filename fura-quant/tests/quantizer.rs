@@ -1,7 +1,8 @@
 //! Properties of quantized weights, checked on what the packed tiles decode to.
 
 use fura_quant::{
-    Fit, FitError, Format, Group, PackedMatrix, QuantError, SourceMatrix, pack, quantize, quantize_tile,
+    Fit, FitError, Format, Group, PackedMatrix, QuantError, SourceMatrix, pack, quantize, quantize_group,
+    quantize_tile,
 };
 use half::f16;
 use proptest::prelude::*;
@@ -153,6 +154,22 @@ proptest! {
         if normal(&a) && normal(&b) {
             prop_assert!(a.iter().zip(&b).all(|(a, b)| a * 2f32.powi(power) == *b));
         }
+    }
+
+    /// Blocks that are packed afterwards are the tiles that are made at once.
+    #[test]
+    fn a_group_is_the_group_of_a_tile(format in format(), fit in fit(), x in values()) {
+        let mut blocks = Vec::new();
+        let mut report = FitError::default();
+        for group in x.chunks_exact(format.group()) {
+            let mut block = vec![0xff; format.source_group()];
+            report = report.and(quantize_group(format, fit, group, &mut block).unwrap());
+            blocks.extend(block);
+        }
+        let (whole, expected) = quantize(format, fit, &x, 3, 256).unwrap();
+        prop_assert_eq!(pack(&SourceMatrix::new(format, 3, 256, &blocks).unwrap()).unwrap(), whole);
+        prop_assert_eq!(report.max, expected.max);
+        prop_assert!((report.squares - expected.squares).abs() <= 1e-12 * expected.squares);
     }
 
     #[test]

@@ -327,5 +327,6 @@ def main():
            "global scaling": unscaled_base}, seed=11)
 
 
-torch.manual_seed(0)
-sys.exit(main())
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    sys.exit(main())

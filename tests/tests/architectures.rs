@@ -3,6 +3,7 @@
 
 use fura_model::{Base, Batch, Engine, KvCache, Model, Plan, Threads, Wanted, Workspace};
 use fura_simd::Isa;
+use fura_tests::forward::{logits, rms};
 use fura_tests::reference::kl;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -54,30 +55,6 @@ fn open(name: &str) -> (Model, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::open(&golden(name, "gguf"), folder.path(), 32, &mut |_, _| ());
     (model.unwrap_or_else(|e| panic!("{e}")), folder)
-}
-
-/// Logits of all positions, forwarded in chunks.
-fn logits(model: &Model, isa: Isa, threads: Threads, tokens: &[u32], chunk: usize) -> Vec<f32> {
-    let n = tokens.len();
-    let mut ws = Workspace::new(model, Plan { rows: chunk, sequences: 1, positions: n });
-    let mut cache = KvCache::new(model.config(), n);
-    let engine = Engine::new(model, isa, threads);
-    let vocab = model.config().vocab;
-    let mut out = vec![0.0; n * vocab];
-    for (i, part) in tokens.chunks(chunk).enumerate() {
-        let mut batch = Batch::default();
-        batch.push(0, part, i * chunk, 0);
-        engine.forward(&Base, &batch, Wanted::All, &mut cache, &mut ws).unwrap();
-        for row in 0..part.len() {
-            engine.logits(&mut ws, row, &mut out[(i * chunk + row) * vocab..][..vocab]);
-        }
-    }
-    out
-}
-
-fn rms(a: &[f32], b: &[f32]) -> f64 {
-    let squares = a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
-    (squares.sum::<f64>() / a.len() as f64).sqrt()
 }
 
 /// With the same int8 inputs the two computations differ in the order of f32 operations only: on a logit's way there

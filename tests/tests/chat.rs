@@ -152,6 +152,62 @@ fn broken_and_endless_templates_are_errors_with_a_line() {
     }
 }
 
+/// Whatever a template does, its work and its output are bounded by what the messages allow.
+#[test]
+fn hostile_templates_are_stopped_with_a_typed_error() {
+    let tokenizer = tokenizer();
+    let user = [Message { role: Role::User, content: "hi" }];
+    let doubling =
+        "{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x OP n.x %}{% endfor %}";
+    let captured = "{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set y %}{{ n.x }}{{ n.x }}{% endset %}\
+                    {% set n.x = y %}{% endfor %}";
+    let endless = [
+        "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}".to_owned(),
+        doubling.replace("OP", "~"),
+        doubling.replace("OP", "+"),
+        captured.to_owned(),
+        "{% set x = 'ab' * 90000000 %}".to_owned(),
+        "{% set x = range(100000) | join('abcdefgh' * 1000) %}".to_owned(),
+        "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{% set x = m(1) %}".to_owned(),
+    ];
+    for source in &endless {
+        let e = ChatTemplate::new(source.as_str()).encode(&tokenizer, &user, true).unwrap_err();
+        // Recursion has a limit of its own.
+        let recursion = source.contains("macro") && matches!(e, ChatError::Template { .. });
+        assert!(
+            matches!(e, ChatError::Endless { limit, .. } if limit < 300_000) || recursion,
+            "{source}: {e:?}"
+        );
+    }
+    let long = "{% set x = 'a' * 100000 %}{% for a in range(100) %}{{ x }}{% endfor %}";
+    match ChatTemplate::new(long).encode(&tokenizer, &user, true) {
+        Err(ChatError::TooLong { limit }) => assert_eq!(limit, (1 << 20) + 8 * 2),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A conversation of a megabyte takes the real templates a small part of what it may.
+#[test]
+fn long_conversations_are_rendered() {
+    let (golden, tokenizer) = (golden(), tokenizer());
+    let said = "word <|im_end|> ".repeat(2000);
+    let mut messages = vec![];
+    for _ in 0..16 {
+        messages.push(Message { role: Role::User, content: &said });
+        messages.push(Message { role: Role::Assistant, content: &said });
+    }
+    messages.push(Message { role: Role::User, content: "and now?" });
+    let mut whole = 0;
+    for (name, source) in golden["templates"].as_object().unwrap() {
+        match ChatTemplate::new(source.as_str().unwrap()).render(&tokenizer, &messages, true) {
+            Ok(text) => whole += usize::from(text.len() > 32 * said.len()),
+            // Templates that refuse conversations by design.
+            Err(e) => assert!(matches!(e, ChatError::Template { .. }), "{name}: {e}"),
+        }
+    }
+    assert!(whole > 8, "{whole} templates say all of it");
+}
+
 proptest! {
     #[test]
     fn the_number_of_control_tokens_does_not_depend_on_what_is_said(

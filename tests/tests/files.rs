@@ -183,6 +183,27 @@ fn metadata_that_may_change_the_answer_is_refused_by_name() {
     }
 }
 
+/// Full attention and attention with Mistral's window agree on as many positions as the window has, and no more: a
+/// file that does not say which it is gets that context.
+#[test]
+fn a_mistral_file_without_its_window_ends_where_the_window_would() {
+    let context = |more: &[(&str, Value<'_>)]| {
+        let kept = rewrite(&tiny::bytes(1), |k| k != "llama.context_length", |_| true);
+        let mut writer = kept;
+        writer.kv("llama.context_length", 32_768_u32);
+        for (key, value) in more {
+            writer.kv(key, *value);
+        }
+        open_bytes(&writer.finish().unwrap()).unwrap().config().context
+    };
+    assert_eq!(context(&[]), 4096);
+    assert_eq!(context(&[("llama.rope.freq_base", Value::F32(10_000.0))]), 4096);
+    assert_eq!(context(&[("llama.attention.sliding_window", Value::U32(4096))]), 32_768);
+    // Version 0.2.
+    assert_eq!(context(&[("llama.rope.freq_base", Value::F32(1e6))]), 32_768);
+    assert_eq!(context(&[("llama.rope.scale_linear", Value::F32(8.0))]), 32_768);
+}
+
 #[test]
 fn keys_and_tensors_that_are_missing_are_named_and_defaults_are_those_of_the_format() {
     let bytes = tiny::bytes(1);

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::cursor::{Field, locate};
-use super::{Gguf, GgufError};
+use super::{Gguf, GgufError, Part, TensorInfo};
 
 /// The name of one file of a split model.
 ///
@@ -92,6 +92,27 @@ impl<'a> Gguf<'a> {
             }
             _ => Ok(whole),
         }
+    }
+
+    /// This file with `tensors` of other files: part `i` of theirs, from 1, is `parts[i - 1]`.
+    ///
+    /// # Errors
+    /// [`GgufError::DuplicateTensor`].
+    pub(crate) fn with_tensors(
+        mut self,
+        parts: impl Iterator<Item = (&'a [u8], &'a Path)>,
+        tensors: &'a [TensorInfo],
+    ) -> Result<Self, GgufError> {
+        self.parts.extend(parts.map(|(bytes, file)| Part { bytes, file: file.to_path_buf() }));
+        for tensor in tensors {
+            if let Some(first) = self.by_name.insert(&tensor.name, self.tensors.len()) {
+                let file = &self.parts[tensor.part].file;
+                let at = locate(file, Field::Tensor(&tensor.name), tensor.record);
+                return Err(GgufError::DuplicateTensor { at, first: self.tensors[first].record });
+            }
+            self.tensors.push(tensor.clone());
+        }
+        Ok(self)
     }
 
     /// Whether the file is number `index` of `count`, by its own metadata.

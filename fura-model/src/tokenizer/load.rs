@@ -7,7 +7,7 @@ use crate::gguf::{Gguf, Value, printable};
 use super::bpe::Bpe;
 use super::merges::Merges;
 use super::pre_tokenizer::Splitter;
-use super::sentencepiece::{self, SentencePiece};
+use super::sentencepiece::{self, CharacterMerges, Joins, SentencePiece, Spaces};
 use super::special::{self, SpecialIds, SpecialTexts};
 use super::vocabulary::{TokenKind, Vocabulary};
 use super::{Algorithm, PreTokenizer, Tokenizer, TokenizerError, byte_alphabet};
@@ -20,6 +20,9 @@ const MERGES: &str = "tokenizer.ggml.merges";
 const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 const SCORES: &str = "tokenizer.ggml.scores";
 const ADD_SPACE: &str = "tokenizer.ggml.add_space_prefix";
+/// Our own keys: whether a piece that is a token is taken as it is; whether only the first stretch of a text gets a space.
+const WHOLE_PIECES: &str = "fura.whole_pieces";
+const FIRST_ONLY: &str = "fura.space_prefix_first_only";
 /// Keys of text normalizations that are not done here.
 const UNKNOWN_NORMALIZATIONS: [&str; 2] =
     ["tokenizer.ggml.remove_extra_whitespaces", "tokenizer.ggml.precompiled_charsmap"];
@@ -72,7 +75,7 @@ pub(super) fn load(gguf: &Gguf<'_>, pre: Option<PreTokenizer>) -> Result<Tokeniz
         Some(pre) => (Algorithm::Bpe(Box::new(bpe(gguf, pre, &ids, &vocabulary)?)), None),
         None => {
             let user_texts = SpecialTexts::new(&vocabulary, |kind| kind == TokenKind::UserDefined);
-            let pieces = pieces(gguf, &texts, &vocabulary, roles.unknown)?;
+            let pieces = pieces(gguf, &texts, &ids, &vocabulary, roles.unknown)?;
             (Algorithm::SentencePiece(Box::new(pieces)), Some(user_texts))
         }
     };
@@ -87,7 +90,8 @@ fn bpe(
 ) -> Result<Bpe, TokenizerError> {
     let byte_ids = byte_ids(gguf, ids, vocabulary)?;
     let merges = merges(gguf, ids, vocabulary)?;
-    let whole_pieces = pre.prefers_whole_pieces().then(|| {
+    let prefers = gguf.opt_bool(WHOLE_PIECES)?.unwrap_or(pre.prefers_whole_pieces());
+    let whole_pieces = prefers.then(|| {
         let normal = vocabulary.iter().filter(|&(_, kind, _)| kind == TokenKind::Normal);
         normal.map(|(id, _, bytes)| (bytes.into(), id)).collect()
     });
@@ -97,6 +101,7 @@ fn bpe(
 fn pieces(
     gguf: &Gguf<'_>,
     texts: &[&str],
+    ids: &HashMap<&str, u32>,
     vocabulary: &Vocabulary,
     unknown: Option<u32>,
 ) -> Result<SentencePiece, TokenizerError> {
@@ -106,14 +111,11 @@ fn pieces(
             Some(_) => return Err(TokenizerError::Normalization { at: gguf.location(key) }),
         }
     }
-    let scores: Vec<f32> = gguf.f32s(SCORES)?.collect();
-    if scores.len() != texts.len() {
-        let (found, expected) = (scores.len(), texts.len());
-        return Err(TokenizerError::ScoreCount { at: gguf.location(SCORES), found, expected });
-    }
-    if let Some(id) = (0..).zip(&scores).find(|(_, s)| s.is_nan()).map(|(id, _)| id) {
-        return Err(TokenizerError::Score { at: gguf.location(SCORES), id });
-    }
+    // A vocabulary without scores joins by a table, as `tokenizer.json` has it.
+    let joins = match gguf.value(SCORES) {
+        None if gguf.value(MERGES).is_some() => Joins::Table(character_merges(gguf, texts, ids, vocabulary)?),
+        _ => Joins::Scores(scores(gguf, texts)?),
+    };
     let mut byte_ids = [None; 256];
     for (id, kind, _) in vocabulary.iter() {
         if kind == TokenKind::Byte {
@@ -123,10 +125,44 @@ fn pieces(
             }
         }
     }
-    let space_before = gguf.opt_bool(ADD_SPACE)?.unwrap_or(true);
-    // The file does not say so: the family's added tokens take the white space after them.
-    let strip = gguf.opt_str("general.architecture")? == Some("phi3");
-    Ok(SentencePiece::new(vocabulary, scores, byte_ids, unknown, space_before, strip))
+    let spaces = Spaces {
+        before: gguf.opt_bool(ADD_SPACE)?.unwrap_or(true),
+        first_only: gguf.opt_bool(FIRST_ONLY)?.unwrap_or(false),
+        // The file does not say so: the family's added tokens take the white space after them.
+        strip_after_special: gguf.opt_str("general.architecture")? == Some("phi3"),
+    };
+    Ok(SentencePiece::new(vocabulary, joins, byte_ids, unknown, spaces))
+}
+
+fn character_merges(
+    gguf: &Gguf<'_>,
+    texts: &[&str],
+    ids: &HashMap<&str, u32>,
+    vocabulary: &Vocabulary,
+) -> Result<CharacterMerges, TokenizerError> {
+    let mut characters = HashMap::new();
+    for (id, kind, _) in vocabulary.iter() {
+        let mut text = texts[id as usize].chars();
+        // A space in a text is U+2581 here.
+        if let (TokenKind::Normal | TokenKind::UserDefined, Some(c), None) = (kind, text.next(), text.next())
+            && c != ' '
+        {
+            characters.insert(if c == '\u{2581}' { ' ' } else { c }, id);
+        }
+    }
+    Ok(CharacterMerges { characters, merges: merges(gguf, ids, vocabulary)? })
+}
+
+fn scores(gguf: &Gguf<'_>, texts: &[&str]) -> Result<Vec<f32>, TokenizerError> {
+    let scores: Vec<f32> = gguf.f32s(SCORES)?.collect();
+    if scores.len() != texts.len() {
+        let (found, expected) = (scores.len(), texts.len());
+        return Err(TokenizerError::ScoreCount { at: gguf.location(SCORES), found, expected });
+    }
+    if let Some(id) = (0..).zip(&scores).find(|(_, s)| s.is_nan()).map(|(id, _)| id) {
+        return Err(TokenizerError::Score { at: gguf.location(SCORES), id });
+    }
+    Ok(scores)
 }
 
 fn texts<'a>(gguf: &Gguf<'a>) -> Result<Vec<&'a str>, TokenizerError> {

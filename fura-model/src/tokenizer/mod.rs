@@ -101,6 +101,16 @@ impl Tokenizer {
         load::load(gguf, None)
     }
 
+    /// Builds the tokenizer of a folder with `tokenizer.json` and, if they are there, `tokenizer_config.json`,
+    /// `generation_config.json` and `chat_template.jinja`. [`Model::open`](crate::Model::open) does this itself.
+    ///
+    /// # Errors
+    /// See [`FolderError`](crate::FolderError): another algorithm than byte-pair encoding, an unknown way to cut or
+    /// normalize text, and everything inconsistent, by file and field.
+    pub fn from_folder(folder: &std::path::Path) -> Result<Self, crate::ModelError> {
+        crate::folder::tokenizer(folder)
+    }
+
     /// As [`from_gguf`](Self::from_gguf), but with a pre-tokenizer of the caller's choice: for files that
     /// name none or an unknown one. It means nothing to SentencePiece.
     ///
@@ -132,6 +142,17 @@ impl Tokenizer {
         specials: Specials,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
+        self.encode_part(text, specials, true, out)
+    }
+
+    /// As [`encode_into`](Self::encode_into), of a part of a text that comes `first` in it or after a special token.
+    pub(crate) fn encode_part(
+        &self,
+        text: &str,
+        specials: Specials,
+        mut first: bool,
+        out: &mut Vec<u32>,
+    ) -> Result<(), TokenizerError> {
         let mut work = Workspace::default();
         let texts = match specials {
             Specials::Parse => Some(&self.special_texts),
@@ -144,24 +165,26 @@ impl Tokenizer {
         };
         let mut rest = spaced.as_deref().unwrap_or(text);
         while let Some((range, id)) = texts.and_then(|texts| texts.find(rest)) {
-            self.encode_text(&rest[..range.start], &mut work, out)?;
+            self.encode_text(&rest[..range.start], first, &mut work, out)?;
+            first = false;
             out.push(id);
             rest = self.after_special(id, &rest[range.end..]);
         }
-        self.encode_text(rest, &mut work, out)
+        self.encode_text(rest, first, &mut work, out)
     }
 
     /// Encodes text between special tokens.
     fn encode_text(
         &self,
         text: &str,
+        first: bool,
         work: &mut Workspace,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
         match &self.algorithm {
             Algorithm::Bpe(bpe) => bpe.encode(text, &mut work.merges, out),
             Algorithm::SentencePiece(pieces) => {
-                pieces.encode(&self.vocabulary, text, &mut work.pieces, out);
+                pieces.encode(&self.vocabulary, text, first, &mut work.pieces, out);
                 Ok(())
             }
         }
@@ -182,7 +205,7 @@ impl Tokenizer {
         let strips = match &self.algorithm {
             Algorithm::SentencePiece(pieces) => {
                 let keeps = self.roles.bos == Some(id) || self.token_bytes(id) == Some(b"<|endoftext|>");
-                pieces.strip_after_special && self.is_control(id) && !keeps
+                pieces.spaces.strip_after_special && self.is_control(id) && !keeps
             }
             Algorithm::Bpe(_) => false,
         };

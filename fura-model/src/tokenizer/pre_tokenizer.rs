@@ -59,6 +59,21 @@ impl PreTokenizer {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, pre)| pre)
     }
 
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Gpt2, Self::SmolLm, Self::Llama3, Self::Qwen2, Self::Tekken, Self::Gpt4o];
+
+    /// A name that [`from_name`](Self::from_name) knows.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, known)| *known == self).map_or("", |&(name, _)| name)
+    }
+
+    /// The expression as `tokenizer.json` has it.
+    pub(crate) fn published(self) -> String {
+        let words = self.pattern().strip_suffix(r"|\s+").unwrap_or_default();
+        format!(r"{words}|\s+(?!\S)|\s+")
+    }
+
     /// The names that [`from_name`](Self::from_name) knows, for messages.
     pub(super) fn known() -> String {
         Self::NAMES.map(|(name, _)| name).join(", ")
@@ -170,14 +185,7 @@ mod tests {
     const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
     const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-    const ALL: [PreTokenizer; 6] = [
-        PreTokenizer::Gpt2,
-        PreTokenizer::SmolLm,
-        PreTokenizer::Llama3,
-        PreTokenizer::Qwen2,
-        PreTokenizer::Tekken,
-        PreTokenizer::Gpt4o,
-    ];
+    const ALL: [PreTokenizer; 6] = PreTokenizer::ALL;
 
     fn pieces<'t>(splitter: &Splitter, text: &'t str) -> Vec<&'t str> {
         let mut pieces = Vec::new();
@@ -248,6 +256,13 @@ mod tests {
                 prop_assert_eq!(pieces(ours, &text), published, "{:?}", ours);
             }
         });
+    }
+
+    #[test]
+    fn published_expressions_are_those_of_the_families() {
+        let ours = ALL.map(PreTokenizer::published);
+        assert_eq!(ours, [GPT2, GPT2, LLAMA3, QWEN2, TEKKEN, GPT4O]);
+        assert!(ALL.iter().all(|pre| PreTokenizer::from_name(pre.name()) == Some(*pre)));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! written U+2581 in the file; here they are spaces everywhere, and the caller makes spaces of those in a text.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
+use super::merges::{self, Merges};
 use super::vocabulary::{TokenKind, Vocabulary};
 
 /// The pieces of a vocabulary, their scores, and the tokens of single bytes.
@@ -13,11 +14,35 @@ use super::vocabulary::{TokenKind, Vocabulary};
 pub(super) struct SentencePiece {
     /// Tokens that text can become, in order of their bytes.
     by_bytes: Vec<u32>,
-    scores: Vec<f32>,
+    joins: Joins,
     byte_ids: [Option<u32>; 256],
     unknown: Option<u32>,
+    pub(super) spaces: Spaces,
+}
+
+/// Which neighbours are joined, and in what order.
+#[derive(Debug, Clone)]
+pub(super) enum Joins {
+    /// Those that make a piece, best score first; one score for each token.
+    Scores(Vec<f32>),
+    /// Those of a table, in its order.
+    Table(CharacterMerges),
+}
+
+/// A merge table over characters: what `tokenizer.json` makes of a SentencePiece model.
+#[derive(Debug, Clone)]
+pub(super) struct CharacterMerges {
+    pub(super) characters: HashMap<char, u32>,
+    pub(super) merges: Merges,
+}
+
+/// What becomes of spaces around special tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spaces {
     /// Whether a space is put before a text, and before what follows a special token.
-    pub(super) space_before: bool,
+    pub(super) before: bool,
+    /// Whether only a text's beginning gets that space, and only if it has none.
+    pub(super) first_only: bool,
     /// Whether white space after a special token other than the first ones is not text (Phi-3).
     pub(super) strip_after_special: bool,
 }
@@ -28,6 +53,7 @@ pub(super) struct Workspace {
     text: Vec<u8>,
     symbols: Vec<Symbol>,
     queue: BinaryHeap<Candidate>,
+    merges: merges::Workspace,
 }
 
 /// A piece of the text in a doubly linked list; `usize::MAX` ends it. A joined piece has length 0.
@@ -71,14 +97,13 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl SentencePiece {
-    /// `scores` has one entry for each token; `unknown` stands for characters that are neither pieces nor bytes.
+    /// `unknown` stands for characters that are neither pieces nor bytes.
     pub(super) fn new(
         vocabulary: &Vocabulary,
-        scores: Vec<f32>,
+        joins: Joins,
         byte_ids: [Option<u32>; 256],
         unknown: Option<u32>,
-        space_before: bool,
-        strip_after_special: bool,
+        spaces: Spaces,
     ) -> Self {
         let piece = |kind| matches!(kind, TokenKind::Normal | TokenKind::UserDefined);
         let mut by_bytes: Vec<u32> = vocabulary
@@ -87,7 +112,7 @@ impl SentencePiece {
             .map(|(id, ..)| id)
             .collect();
         by_bytes.sort_by_key(|id| vocabulary.bytes(*id));
-        Self { by_bytes, scores, byte_ids, unknown, space_before, strip_after_special }
+        Self { by_bytes, joins, byte_ids, unknown, spaces }
     }
 
     pub(super) fn byte_ids(&self) -> &[Option<u32>; 256] {
@@ -99,22 +124,40 @@ impl SentencePiece {
         self.by_bytes.get(at).copied().filter(|id| vocabulary.bytes(*id) == Some(bytes))
     }
 
-    /// Encodes a stretch of text that comes first or after a special token, after a space if the vocabulary wants it.
+    /// Encodes a stretch of text that comes `first` or after a special token, after a space if the vocabulary wants it.
     pub(super) fn encode(
         &self,
         vocabulary: &Vocabulary,
         text: &str,
+        first: bool,
         work: &mut Workspace,
         out: &mut Vec<u32>,
     ) {
         if text.is_empty() {
             return;
         }
-        let Workspace { text: bytes, symbols, queue } = work;
+        let wanted = !self.spaces.first_only || first && !text.starts_with(' ');
+        let space = (self.spaces.before && wanted).then_some(' ');
+        let characters = space.into_iter().chain(text.chars());
+        let scores = match &self.joins {
+            Joins::Scores(scores) => scores,
+            Joins::Table(table) => {
+                let mut ids = Vec::with_capacity(text.len());
+                for c in characters {
+                    match table.characters.get(&c) {
+                        Some(id) => ids.push(*id),
+                        None => self.bytes_or_unknown(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut ids),
+                    }
+                }
+                table.merges.apply(ids.into_iter(), &mut work.merges, out);
+                return;
+            }
+        };
+        let Workspace { text: bytes, symbols, queue, .. } = work;
         bytes.clear();
         symbols.clear();
         queue.clear();
-        for c in self.space_before.then_some(' ').into_iter().chain(text.chars()) {
+        for c in characters {
             let (start, i) = (bytes.len(), symbols.len());
             bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
             symbols.push(Symbol { start, len: bytes.len() - start, prev: i.wrapping_sub(1), next: i + 1 });
@@ -127,7 +170,7 @@ impl SentencePiece {
             let b = symbols.get(a.next)?;
             let len = a.len + b.len;
             let id = self.find(vocabulary, &bytes[a.start..a.start + len])?;
-            Some(Candidate { score: self.scores[id as usize], left, right: a.next, len })
+            Some(Candidate { score: scores[id as usize], left, right: a.next, len })
         };
         queue.extend((0..symbols.len()).filter_map(|left| candidate(symbols, left)));
         while let Some(Candidate { left, right, len, .. }) = queue.pop() {
@@ -149,12 +192,18 @@ impl SentencePiece {
             match self.find(vocabulary, piece) {
                 Some(id) => out.push(id),
                 // Only single characters are no piece.
-                None if piece.iter().all(|b| self.byte_ids[usize::from(*b)].is_some()) => {
-                    out.extend(piece.iter().filter_map(|b| self.byte_ids[usize::from(*b)]));
-                }
-                None => out.extend(self.unknown),
+                None => self.bytes_or_unknown(piece, out),
             }
             at = symbol.next;
+        }
+    }
+
+    /// The tokens of a character that is no piece.
+    fn bytes_or_unknown(&self, character: &[u8], out: &mut Vec<u32>) {
+        if character.iter().all(|b| self.byte_ids[usize::from(*b)].is_some()) {
+            out.extend(character.iter().filter_map(|b| self.byte_ids[usize::from(*b)]));
+        } else {
+            out.extend(self.unknown);
         }
     }
 }

@@ -47,7 +47,17 @@ impl SpecialIds {
         let unknown = role("tokenizer.ggml.unknown_token_id")?;
         let named = [eos, eot, eom].into_iter().flatten();
         let known = TURN_ENDS.iter().chain(&OTHER_ENDS).filter_map(by_text);
-        let mut stop: Vec<u32> = named.chain(known).collect();
+        // Our own key, for files that name several.
+        let mut more = Vec::new();
+        for id in gguf.opt_i32s("fura.stop_token_ids")?.into_iter().flatten() {
+            let id = id.cast_unsigned();
+            if id as usize >= ids.len() {
+                let at = gguf.location("fura.stop_token_ids");
+                return Err(TokenizerError::IdRange { at, id, len: ids.len() });
+            }
+            more.push(id);
+        }
+        let mut stop: Vec<u32> = named.chain(known).chain(more).collect();
         stop.sort_unstable();
         stop.dedup();
         Ok(Self { bos, eos, eot, eom, unknown, stop })
