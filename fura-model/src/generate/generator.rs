@@ -333,7 +333,7 @@ impl<'m> Generator<'m> {
             let mut rows = [0; HEAD_ROWS];
             let mut n = 0;
             for (row, i) in ready {
-                if !self.slots[*i].constraint.as_mut().is_some_and(|c| c.allowed().len() <= FEW) {
+                if self.slots[*i].constraint.as_mut().is_none_or(|c| c.allowed().len() > FEW) {
                     rows[n] = *row;
                     n += 1;
                 }
