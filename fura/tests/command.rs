@@ -269,3 +269,55 @@ fn a_damaged_pack_is_named_and_says_what_to_do() {
     f.ok("inspect tiny.gguf");
     assert_eq!(std::fs::read(&pack).unwrap(), good, "a pack is a function of the model");
 }
+
+#[test]
+fn run_samples_constrains_and_answers_batches() {
+    let f = Fixture::new();
+    let run = |line: &str| -> Value { serde_json::from_str(f.ok(&format!("{line} --json")).trim()).unwrap() };
+    let hot = "run tiny.gguf abc --max-tokens 12 --temperature 2";
+    assert_eq!(
+        run(&format!("{hot} --seed 3"))["tokens"],
+        run(&format!("{hot} --seed 3 --threads 3"))["tokens"]
+    );
+    assert_ne!(run(&format!("{hot} --seed 3"))["tokens"], run(&format!("{hot} --seed 4"))["tokens"]);
+    assert_eq!(
+        run(&format!("{hot} --top-k 1"))["tokens"],
+        run("run tiny.gguf abc --max-tokens 12")["tokens"]
+    );
+
+    let chosen = run("run tiny.gguf abc --choices north,nook,x");
+    assert!(["north", "nook", "x"].contains(&chosen["text"].as_str().unwrap()), "{chosen}");
+    assert_eq!(chosen["finish"], "stop");
+    std::fs::write(f.path("g.gbnf"), "root ::= \"n=\" [0-9]{3}\n").unwrap();
+    let text = run("run tiny.gguf abc --grammar g.gbnf --temperature 3")["text"].as_str().unwrap().to_owned();
+    assert!(text.len() == 5 && text.starts_with("n=") && text[2..].parse::<u32>().is_ok(), "{text}");
+
+    // A batch from standard input: each line as it would be alone, in order, then the sum.
+    std::fs::write(f.path("prompts.txt"), "abc\nsomething else\nabc\n").unwrap();
+    let out = f
+        .command("run tiny.gguf - --max-tokens 6 --json")
+        .stdin(std::fs::File::open(f.path("prompts.txt")).unwrap())
+        .output()
+        .unwrap();
+    assert!(out.status.success());
+    let lines: Vec<Value> =
+        String::from_utf8(out.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((lines.len(), &lines[3]["prompts"]), (4, &Value::from(3)));
+    assert_eq!(lines[0]["tokens"], run("run tiny.gguf abc --max-tokens 6")["tokens"]);
+    assert_eq!(lines[0]["tokens"], lines[2]["tokens"]);
+
+    for (line, what) in [
+        ("run tiny.gguf abc --temperature -1", "temperature"),
+        ("run tiny.gguf abc --top-p 2", "top_p"),
+        ("run tiny.gguf abc --system be-kind", "chat template"),
+        ("run tiny.gguf abc --grammar nowhere.gbnf", "nowhere.gbnf"),
+        ("run tiny.gguf abc --grammar tasks.jsonl", "line 1"),
+        ("plan tiny.gguf --memory 1K", "--kv f16"),
+        ("plan tiny.gguf --context 257", "256"),
+    ] {
+        let e = f.refused(line);
+        assert!(e.contains(what), "{line}: {e}");
+    }
+    let plan = run("plan tiny.gguf --memory 50M");
+    assert!(plan["total_bytes"].as_u64().unwrap() <= 50_000_000 && plan["sequences"].as_u64().unwrap() > 1);
+}

@@ -178,16 +178,16 @@ pub(crate) struct Run {
 #[derive(Args)]
 pub(crate) struct SamplingArgs {
     /// How freely tokens are drawn: 0 always takes the most likely one, 1 follows the model's probabilities
-    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    #[arg(long, value_name = "T", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) temperature: f32,
     /// Draw among the N most likely tokens only; 0 for all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) top_k: usize,
     /// Draw among the most likely tokens that together have this probability
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
     pub(crate) top_p: f32,
     /// Draw among tokens at least this times as likely as the most likely one
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) min_p: f32,
     /// Seed of the draws; prompt number i of a batch, from 0, uses seed + i
     #[arg(long, value_name = "N", default_value_t = 0)]
