@@ -197,15 +197,15 @@ fn long_conversations_are_rendered() {
         messages.push(Message { role: Role::Assistant, content: &said });
     }
     messages.push(Message { role: Role::User, content: "and now?" });
-    let mut whole = 0;
     for (name, source) in golden["templates"].as_object().unwrap() {
+        let real =
+            ["qwen2.5-instruct", "headers", "alternating", "phi-3.5-mini-instruct"].contains(&name.as_str());
         match ChatTemplate::new(source.as_str().unwrap()).render(&tokenizer, &messages, true) {
-            Ok(text) => whole += usize::from(text.len() > 32 * said.len()),
-            // Templates that refuse conversations by design.
-            Err(e) => assert!(matches!(e, ChatError::Template { .. }), "{name}: {e}"),
+            // Some of the others show parts of a conversation by design, and some refuse it.
+            Ok(text) => assert!(!real || text.len() > 32 * said.len(), "{name}"),
+            Err(e) => assert!(!real && matches!(e, ChatError::Template { .. }), "{name}: {e}"),
         }
     }
-    assert!(whole > 8, "{whole} templates say all of it");
 }
 
 proptest! {
