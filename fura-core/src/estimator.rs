@@ -300,7 +300,7 @@ impl Estimator {
         let n = ends.last().copied().unwrap_or(0);
         Ok(Self {
             noise: Noise::with_distribution(config.seed, config.noise),
-            scales: Scales::new(&config.linear_scales, lengths),
+            scales: Scales::new(&config.linear_scales, &ends),
             ends,
             generation: 0,
             coordinates: vec![0.0; n],

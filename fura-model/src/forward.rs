@@ -11,7 +11,7 @@ use crate::members::{Members, Transform};
 use crate::model::Model;
 use crate::workspace::{Row, Run, TransformedInput, Workspace};
 use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
-use fura_simd::attention::{HeadRows, Span, attend, attend_capped, attend_capped_half, attend_half};
+use fura_simd::attention::{HeadRows, Span, attend, attend_half};
 use fura_simd::elementwise::{add, geglu, rms_norm, soft_cap, swiglu};
 use fura_simd::{Isa, block};
 use rayon::prelude::*;
@@ -457,15 +457,10 @@ impl<'m> Engine<'m> {
         let scores = &mut scores[..seen.iter().map(|s| s.len).sum()];
         for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
             let rows = HeadRows { offset: head / group * d, stride };
-            match (plane, c.variant.attention_cap) {
-                (Plane::Single(k, v), None) => attend(isa, q, k, v, rows, seen, scale, scores, out),
-                (Plane::Single(k, v), Some(cap)) => {
-                    attend_capped(isa, q, k, v, rows, seen, scale, cap, scores, out);
-                }
-                (Plane::Half(k, v), None) => attend_half(isa, q, k, v, rows, seen, scale, scores, out),
-                (Plane::Half(k, v), Some(cap)) => {
-                    attend_capped_half(isa, q, k, v, rows, seen, scale, cap, scores, out);
-                }
+            let cap = c.variant.attention_cap;
+            match plane {
+                Plane::Single(k, v) => attend(isa, q, k, v, rows, seen, scale, cap, scores, out),
+                Plane::Half(k, v) => attend_half(isa, q, k, v, rows, seen, scale, cap, scores, out),
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Attention of one query head over cached keys and values, which may lie in several spans of rows.
 
 use crate::elementwise::cap_lane;
-use crate::half::widen;
-use crate::lanes::{dot, dot_half};
+use crate::lanes::{Stored, dot};
 use crate::softmax::softmax_body;
 
 /// Where the keys and values of one head lie: row `j` starts at `offset + j * stride`.
@@ -23,36 +22,6 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Keys or values as they are stored.
-trait Stored: Copy {
-    fn dot(query: &[f32], row: &[Self]) -> f32;
-    fn value(self) -> f32;
-}
-
-impl Stored for f32 {
-    #[inline(always)]
-    fn dot(query: &[f32], row: &[f32]) -> f32 {
-        dot(query, row)
-    }
-
-    #[inline(always)]
-    fn value(self) -> f32 {
-        self
-    }
-}
-
-impl Stored for u16 {
-    #[inline(always)]
-    fn dot(query: &[f32], row: &[u16]) -> f32 {
-        dot_half(query, row)
-    }
-
-    #[inline(always)]
-    fn value(self) -> f32 {
-        widen(self)
-    }
-}
-
 #[inline(always)]
 fn attend_body<T: Stored>(
     query: &[f32],
@@ -61,30 +30,16 @@ fn attend_body<T: Stored>(
     rows: HeadRows,
     spans: &[Span],
     scale: f32,
+    cap: Option<f32>,
     scores: &mut [f32],
     out: &mut [f32],
 ) {
     assert_eq!(out.len(), query.len(), "attend: output length differs from the query's");
     score(query, keys, rows, spans, scale, scores);
-    mix(values, rows, spans, scores, out);
-}
-
-#[inline(always)]
-fn attend_capped_body<T: Stored>(
-    query: &[f32],
-    keys: &[T],
-    values: &[T],
-    rows: HeadRows,
-    spans: &[Span],
-    scale: f32,
-    cap: f32,
-    scores: &mut [f32],
-    out: &mut [f32],
-) {
-    assert_eq!(out.len(), query.len(), "attend: output length differs from the query's");
-    score(query, keys, rows, spans, scale, scores);
-    for s in scores.iter_mut() {
-        *s = cap_lane(*s, cap);
+    if let Some(cap) = cap {
+        for s in scores.iter_mut() {
+            *s = cap_lane(*s, cap);
+        }
     }
     mix(values, rows, spans, scores, out);
 }
@@ -105,7 +60,7 @@ fn score<T: Stored>(
         rest = others;
         for (j, s) in scores.iter_mut().enumerate() {
             let at = rows.offset + (span.first + j) * rows.stride;
-            *s = T::dot(query, &keys[at..at + d]) * scale;
+            *s = dot(query, &keys[at..at + d]) * scale;
         }
     }
     assert!(rest.is_empty(), "attend: more scores than rows");
@@ -130,7 +85,8 @@ fn mix<T: Stored>(values: &[T], rows: HeadRows, spans: &[Span], scores: &mut [f3
 }
 
 dispatch! {
-    /// `out = sum_j softmax(q . k_j * scale)_j v_j` over the rows of `spans`; `scores`, one for each row, is
+    /// `out = sum_j softmax(s)_j v_j` over the rows of `spans`, where `s_j = q . k_j * scale`, or with a `cap`
+    /// `cap * tanh(q . k_j * scale / cap)`; `scores`, one for each row, is
     /// scratch and holds the attention weights afterwards. Rows are accumulated in order, so how they are cut into
     /// spans changes nothing.
     ///
@@ -144,27 +100,10 @@ dispatch! {
         rows: HeadRows,
         spans: &[Span],
         scale: f32,
+        cap: Option<f32>,
         scores: &mut [f32],
         out: &mut [f32],
     ) = attend_body::<f32>
-}
-
-dispatch! {
-    /// As [`attend`] with scores `cap * tanh(q . k_j * scale / cap)`.
-    ///
-    /// # Panics
-    /// As [`attend`].
-    pub fn attend_capped(
-        query: &[f32],
-        keys: &[f32],
-        values: &[f32],
-        rows: HeadRows,
-        spans: &[Span],
-        scale: f32,
-        cap: f32,
-        scores: &mut [f32],
-        out: &mut [f32],
-    ) = attend_capped_body::<f32>
 }
 
 dispatch! {
@@ -179,33 +118,17 @@ dispatch! {
         rows: HeadRows,
         spans: &[Span],
         scale: f32,
+        cap: Option<f32>,
         scores: &mut [f32],
         out: &mut [f32],
     ) = attend_body::<u16>
-}
-
-dispatch! {
-    /// As [`attend_capped`] on keys and values in [f16](crate::half).
-    ///
-    /// # Panics
-    /// As [`attend`].
-    pub fn attend_capped_half(
-        query: &[f32],
-        keys: &[u16],
-        values: &[u16],
-        rows: HeadRows,
-        spans: &[Span],
-        scale: f32,
-        cap: f32,
-        scores: &mut [f32],
-        out: &mut [f32],
-    ) = attend_capped_body::<u16>
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Isa;
+    use crate::half::widen;
 
     #[test]
     fn equal_on_every_tier_and_equal_to_the_formula() {
@@ -218,7 +141,7 @@ mod tests {
             let rows = HeadRows { offset: 2, stride };
             let run = |isa| {
                 let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-                attend(isa, &q, &k, &v, rows, &[Span { first: 0, len: n }], 0.125, &mut s, &mut o);
+                attend(isa, &q, &k, &v, rows, &[Span { first: 0, len: n }], 0.125, None, &mut s, &mut o);
                 (s, o)
             };
             let reference = run(Isa::scalar());
@@ -246,7 +169,7 @@ mod tests {
         let rows = HeadRows { offset: 0, stride: d };
         let run = |isa| {
             let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-            attend_capped(isa, &q[..d], &k, &v, rows, &[Span { first: 0, len: n }], 1.0, cap, &mut s, &mut o);
+            attend(isa, &q[..d], &k, &v, rows, &[Span { first: 0, len: n }], 1.0, Some(cap), &mut s, &mut o);
             (s, o)
         };
         let reference = run(Isa::scalar());
@@ -284,18 +207,18 @@ mod tests {
             Span { first: 16, len: 7 },
         ];
         let (mut s, mut expected) = (vec![0.0; n], vec![0.0; d]);
-        attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, &mut s, &mut expected);
+        attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, None, &mut s, &mut expected);
         let mut capped = vec![0.0; d];
-        attend_capped(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, 3.0, &mut s, &mut capped);
+        attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, Some(3.0), &mut s, &mut capped);
         assert_ne!(expected, capped);
         for isa in Isa::available() {
             for spans in [&whole[..], &cut] {
                 let mut out = vec![0.0; d];
-                attend(isa, &q, &wide_k, &wide_v, rows, spans, 0.2, &mut s, &mut out);
+                attend(isa, &q, &wide_k, &wide_v, rows, spans, 0.2, None, &mut s, &mut out);
                 assert_eq!(out, expected, "{isa:?}");
-                attend_half(isa, &q, &k, &v, rows, spans, 0.2, &mut s, &mut out);
+                attend_half(isa, &q, &k, &v, rows, spans, 0.2, None, &mut s, &mut out);
                 assert_eq!(out, expected, "{isa:?}");
-                attend_capped_half(isa, &q, &k, &v, rows, spans, 0.2, 3.0, &mut s, &mut out);
+                attend_half(isa, &q, &k, &v, rows, spans, 0.2, Some(3.0), &mut s, &mut out);
                 assert_eq!(out, capped, "{isa:?}");
             }
         }

@@ -19,36 +19,39 @@ pub(crate) fn fold_add(v: [f32; LANES]) -> f32 {
     (b[0] + b[2]) + (b[1] + b[3])
 }
 
-/// `a . b` with fused multiply-adds, element `i` into lane `i mod 16`.
-#[inline(always)]
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (ac, at) = a.as_chunks::<LANES>();
-    let (bc, bt) = b.as_chunks::<LANES>();
-    let mut acc = [0.0f32; LANES];
-    for (x, y) in ac.iter().zip(bc) {
-        for l in 0..LANES {
-            acc[l] = x[l].mul_add(y[l], acc[l]);
-        }
-    }
-    for (l, (x, y)) in at.iter().zip(bt).enumerate() {
-        acc[l] = x.mul_add(*y, acc[l]);
-    }
-    fold_add(acc)
+/// A number as it is stored.
+pub(crate) trait Stored: Copy {
+    fn value(self) -> f32;
 }
 
-/// As [`dot`] with the second factor in f16.
+impl Stored for f32 {
+    #[inline(always)]
+    fn value(self) -> f32 {
+        self
+    }
+}
+
+/// The bits of an f16.
+impl Stored for u16 {
+    #[inline(always)]
+    fn value(self) -> f32 {
+        widen(self)
+    }
+}
+
+/// `a . b` with fused multiply-adds, element `i` into lane `i mod 16`.
 #[inline(always)]
-pub(crate) fn dot_half(a: &[f32], b: &[u16]) -> f32 {
+pub(crate) fn dot<T: Stored>(a: &[f32], b: &[T]) -> f32 {
     let (ac, at) = a.as_chunks::<LANES>();
     let (bc, bt) = b.as_chunks::<LANES>();
     let mut acc = [0.0f32; LANES];
     for (x, y) in ac.iter().zip(bc) {
         for l in 0..LANES {
-            acc[l] = x[l].mul_add(widen(y[l]), acc[l]);
+            acc[l] = x[l].mul_add(y[l].value(), acc[l]);
         }
     }
     for (l, (x, y)) in at.iter().zip(bt).enumerate() {
-        acc[l] = x.mul_add(widen(*y), acc[l]);
+        acc[l] = x.mul_add(y.value(), acc[l]);
     }
     fold_add(acc)
 }

@@ -30,6 +30,8 @@ mod filler;
 mod intent;
 mod phrasing;
 
+pub(crate) use filler::CHORES;
+
 pub use intent::Intent;
 
 use std::str::FromStr;

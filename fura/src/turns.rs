@@ -2,7 +2,7 @@
 //!
 //! A member costs what lies above the lowest layer it perturbs, since everything below is computed once for the
 //! whole population, and in the last layer only the rows whose logits are wanted go beyond keys and values: the top
-//! layer costs a fifteenth of what three layers cost. So a generation perturbs one layer, with as many pairs as its
+//! layer costs about a twentieth of what three layers cost. So a generation perturbs one layer, with as many pairs as its
 //! place affords; the docs' report on habits has the measurements.
 
 use crate::error::FuraError;

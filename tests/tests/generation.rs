@@ -4,8 +4,8 @@ use fura::core::estimator::{EsConfig, Estimator};
 use fura::simd::Isa;
 use fura_model::tokenizer::Specials;
 use fura_model::{
-    Base, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members, Model,
-    Plan, Precision, Request, Sampling, Threads, Transform, Workspace,
+    Base, Batch, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members,
+    Model, Plan, Precision, Request, Sampling, Threads, Transform, Wanted, Workspace, argmax,
 };
 use fura_tests::tiny;
 
@@ -108,19 +108,41 @@ fn a_batch_gives_what_each_request_gives_alone() {
     }
 }
 
+/// The plainest way to decode: one token after the other, each pass with what there is of the sequence.
+fn greedily(engine: &Engine<'_>, prompt: &[u32], max_tokens: usize) -> (Vec<u32>, Finish) {
+    let model = engine.model();
+    let context = model.config().context;
+    let plan = Plan { rows: context, sequences: 1, positions: context };
+    let (mut ws, mut cache) = (Workspace::new(model, plan), KvCache::new(model.config(), context));
+    let (mut all, mut logits) = (prompt.to_vec(), vec![0.0; model.config().vocab]);
+    while all.len() - prompt.len() < max_tokens {
+        if all.len() > context {
+            return (all[prompt.len()..].to_vec(), Finish::ContextFull);
+        }
+        let mut batch = Batch::default();
+        batch.push(0, &all, 0, 0);
+        engine.forward(&Base, &batch, Wanted::Last, &mut cache, &mut ws).unwrap();
+        engine.logits(&mut ws, 0, &mut logits);
+        let token = argmax(&logits) as u32;
+        if model.tokenizer().is_stop(token) {
+            return (all[prompt.len()..].to_vec(), Finish::Stop);
+        }
+        all.push(token);
+    }
+    (all[prompt.len()..].to_vec(), Finish::Length)
+}
+
 #[test]
-fn the_generator_is_greedy_as_the_engine_is() {
+fn the_generator_is_greedy_as_the_plain_loop_is() {
     let (model, _folder) = tiny::open(12, 32);
     let engine = Engine::new(&model, Isa::detect(), Threads::Serial);
     let prompt = encode(&model, "a prompt of some length");
-    let plan = Plan { rows: 8, sequences: 1, positions: 100 };
-    let (mut ws, mut cache) = (Workspace::new(&model, plan), KvCache::new(model.config(), 100));
+    let context = model.config().context;
+    let plan = Plan { rows: 8, sequences: 1, positions: context };
     for max_tokens in [0, 1, 40, 1000] {
-        let (tokens, finish) =
-            engine.greedy(&Base, &prompt, max_tokens, &mut cache, &mut ws, |_| (), |_| false).unwrap();
         let request = Request::new(prompt.clone(), max_tokens);
-        let got = generate(engine, &Base, vec![request], plan, 100, Precision::Single).remove(0);
-        assert_eq!((got.tokens, got.finish), (tokens, finish), "{max_tokens}");
+        let got = generate(engine, &Base, vec![request], plan, context, Precision::Single).remove(0);
+        assert_eq!((got.tokens, got.finish), greedily(&engine, &prompt, max_tokens), "{max_tokens}");
     }
 }
 

@@ -2,7 +2,10 @@
 
 mod real_model;
 
-use fura_model::{Base, Batch, Engine, KvCache, Model, Plan, Threads, Wanted, Workspace, argmax};
+use fura_model::{
+    Base, Batch, Engine, Generator, KvCache, Model, Plan, Precision, Request, Threads, Wanted, Workspace,
+    argmax,
+};
 use fura_tests::reference::{Reference, kl, log_sum_exp};
 use serde_json::Value;
 use std::path::Path;
@@ -132,10 +135,10 @@ fn greedy_decoding_follows_the_reference_while_its_margin_is_clear() {
         let chain = ids(&reference["greedy32"]);
         let margins = reference["greedy_margin"].as_array().unwrap();
         let n = prompt.len() + chain.len();
-        let mut ws = Workspace::new(&model, Plan { rows: 16, sequences: 1, positions: n });
-        let mut cache = KvCache::new(model.config(), n);
-        let (got, _) =
-            engine.greedy(&Base, &prompt, chain.len(), &mut cache, &mut ws, |_| (), |_| false).unwrap();
+        let plan = Plan { rows: 16, sequences: 1, positions: n };
+        let mut generator = Generator::new(&model, plan, n, Precision::Single);
+        let request = Request::new(prompt, chain.len());
+        let got = engine.generate(&Base, vec![request], &mut generator).unwrap().remove(0).tokens;
         // Int8 activations move logits by up to 0.1 where it matters (golden README); past the first position with a
         // smaller margin the chains may part.
         let clear = margins.iter().take_while(|m| m.as_f64().unwrap() > 0.1).count();

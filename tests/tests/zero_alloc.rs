@@ -1,7 +1,9 @@
-//! Contract C2: after warm-up a generation allocates nothing, on any thread. One test in a binary of its own, since the
-//! counting allocator is process-wide.
+//! Contract C2: after warm-up a generation allocates nothing, on any thread, and neither does decoding. One test in a
+//! binary of its own, since the counting allocator is process-wide.
 
 use fura::core::estimator::EsConfig;
+use fura::model::tokenizer::Specials;
+use fura::model::{Base, Constraint, Engine, Event, Generator, Plan, Precision, Request, Sampling, Threads};
 use fura::question::Question;
 use fura::reward::Reward;
 use fura::scorer::Scorer;
@@ -41,7 +43,12 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn a_warm_generation_allocates_nothing() {
+fn warm_passes_allocate_nothing() {
+    training();
+    decoding();
+}
+
+fn training() {
     let (model, folder) = tiny::open(1, 32);
     let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
     let source = TaskSource::File { set, seed: 1 };
@@ -78,5 +85,49 @@ fn a_warm_generation_allocates_nothing() {
         });
         assert!(warm > 0, "the allocator counts");
         assert_eq!(counted, 0, "{threads} threads: allocations in 20 generations");
+    }
+}
+
+/// Passes of requests that are past their first tokens: greedy, sampled in every way, and constrained.
+fn decoding() {
+    const REQUESTS: usize = 160;
+    let (model, _folder) = tiny::open(2, 32);
+    let prompt = model.tokenizer().encode("ab", Specials::Ignore).unwrap();
+    // Every state of this one is seen at once; a new state may allocate.
+    let constraint = Constraint::grammar(model.tokenizer(), "root ::= [a-p]*").unwrap();
+    for threads in 1..=3 {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let plan = Plan { rows: 2 * REQUESTS, sequences: REQUESTS, positions: 64 };
+        let mut generator = Generator::new(&model, plan, 64 * REQUESTS, Precision::Single);
+        for i in 0..REQUESTS {
+            let plain = Sampling::default();
+            let sampling = [
+                plain,
+                Sampling { temperature: 1.0, ..plain },
+                Sampling { temperature: 0.7, top_k: 9, ..plain },
+                Sampling { temperature: 2.0, top_p: 0.8, min_p: 0.01, ..plain },
+            ][i % 4];
+            let sampling = Sampling { seed: i as u64, ..sampling };
+            let constraint = (i % 3 == 0).then(|| constraint.clone());
+            let request = Request { sampling, constraint, ..Request::new(prompt.clone(), 60) };
+            generator.submit(request).unwrap();
+        }
+        let engine = Engine::new(&model, Isa::detect(), Threads::Pool);
+        let mut tokens = 0;
+        let mut steps = |n: usize| {
+            for _ in 0..n {
+                pool.install(|| {
+                    let mut report =
+                        |event: Event<'_>| tokens += usize::from(matches!(event, Event::Token { .. }));
+                    assert!(generator.step(&engine, &Base, &mut report).unwrap());
+                });
+            }
+        };
+        steps(12);
+        let before = ALLOCATIONS.load(Ordering::SeqCst);
+        steps(20);
+        let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
+        assert!(tokens > 20 * REQUESTS / 2, "{tokens} tokens: too few sequences went on");
+        assert_eq!(counted, 0, "{threads} threads: allocations in 20 passes");
     }
 }

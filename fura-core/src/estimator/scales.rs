@@ -12,16 +12,12 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    /// Factor `scales[l]` for the `lengths[l]` coordinates of linear `l`; 1 for all where `scales` is
+    /// Factor `scales[l]` for the coordinates of linear `l`, which end at `ends[l]`; 1 for all where `scales` is
     /// empty.
-    pub(super) fn new(scales: &[f32], lengths: &[usize]) -> Self {
-        let ends = lengths.iter().scan(0, |end, length| {
-            *end += length;
-            Some(*end)
-        });
+    pub(super) fn new(scales: &[f32], ends: &[usize]) -> Self {
         let pieces = match scales {
-            [] => ends.last().map(|end| (end, 1.0)).into_iter().collect(),
-            _ => ends.zip(scales.iter().copied()).collect(),
+            [] => ends.last().map(|end| (*end, 1.0)).into_iter().collect(),
+            _ => ends.iter().copied().zip(scales.iter().copied()).collect(),
         };
         Self { pieces, reciprocals: Vec::new() }
     }
@@ -65,14 +61,15 @@ mod tests {
         ) {
             let scales: Vec<f32> = (0..sizes.len()).map(|i| i as f32).collect();
             let each: Vec<f32> = (sizes.iter().zip(&scales)).flat_map(|(&n, &s)| vec![s; n]).collect();
+            let ends: Vec<usize> = (1..=sizes.len()).map(|n| sizes[..n].iter().sum()).collect();
             let range = start.min(each.len())..(start + len).min(each.len());
             let mut found = Vec::new();
-            for (piece, scale) in Scales::new(&scales, &sizes).pieces(range.clone()) {
+            for (piece, scale) in Scales::new(&scales, &ends).pieces(range.clone()) {
                 prop_assert_eq!(piece.start, found.len());
                 found.extend(vec![scale; piece.len()]);
             }
             prop_assert_eq!(&found[..], &each[range.clone()]);
-            let ones: usize = Scales::new(&[], &sizes).pieces(range.clone()).map(|(p, _)| p.len()).sum();
+            let ones: usize = Scales::new(&[], &ends).pieces(range.clone()).map(|(p, _)| p.len()).sum();
             prop_assert_eq!(ones, range.len());
         }
     }

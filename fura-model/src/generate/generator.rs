@@ -31,7 +31,7 @@ struct Prefix {
 }
 
 /// What a sequence of the batch is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Prefix(usize),
     Slot(usize),
@@ -294,7 +294,8 @@ impl<'m> Generator<'m> {
                 left -= n;
             }
         }
-        self.parts.sort_by_key(|(member, ..)| *member);
+        // Not the stable sort, which allocates for long lists.
+        self.parts.sort_unstable_by_key(|(member, part, _)| (*member, *part));
     }
 
     /// Puts the parts into the batch and notes which sequences get a token.
@@ -381,8 +382,8 @@ impl<'m> Generator<'m> {
             }
         }
         // From the last to the first, so that the numbers of those still to go stay right.
-        self.ended.sort_unstable_by_key(|(i, _)| std::cmp::Reverse(*i));
-        while let Some((i, finish)) = (!self.ended.is_empty()).then(|| self.ended.remove(0)) {
+        self.ended.sort_unstable_by_key(|(i, _)| *i);
+        while let Some((i, finish)) = self.ended.pop() {
             self.end(i, finish, report);
         }
     }

@@ -1,4 +1,4 @@
-//! Generating text: one sequence greedily, or many at once.
+//! Generating text: requests that share passes, cache and threads.
 
 mod generator;
 mod request;
@@ -8,13 +8,6 @@ mod stop;
 
 pub use generator::Generator;
 pub use request::{Completion, Event, Request};
-
-use crate::batch::Batch;
-use crate::cache::KvCache;
-use crate::error::ModelError;
-use crate::forward::{Engine, Wanted};
-use crate::members::Members;
-use crate::workspace::Workspace;
 
 /// Why a sequence ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,60 +43,4 @@ pub fn argmax(values: &[f32]) -> usize {
         }
     }
     best
-}
-
-impl Engine<'_> {
-    /// Decodes greedily after `prompt` until an end token, `stop` says so (it sees all generated tokens), or
-    /// `max_tokens`. `on_token` is called with each token as it is chosen; end tokens are not reported.
-    ///
-    /// # Errors
-    /// As [`Engine::forward`]; an empty prompt is an error too.
-    pub fn greedy(
-        &self,
-        members: &dyn Members,
-        prompt: &[u32],
-        max_tokens: usize,
-        cache: &mut KvCache,
-        ws: &mut Workspace,
-        mut on_token: impl FnMut(u32),
-        mut stop: impl FnMut(&[u32]) -> bool,
-    ) -> Result<(Vec<u32>, Finish), ModelError> {
-        if prompt.is_empty() {
-            return Err(ModelError::Capacity { what: "prompt tokens (it is empty)", asked: 1, planned: 0 });
-        }
-        let room = ws.plan().positions.min(cache.rows()).min(self.model().config().context);
-        let mut batch = Batch::with_capacity(ws.plan().rows, 1);
-        let mut logits = vec![0.0; self.model().config().vocab];
-        let mut out = Vec::with_capacity(max_tokens);
-        let mut past = 0;
-        // Prefill in chunks that fit the workspace; by contract the cut changes nothing.
-        for chunk in prompt.chunks(ws.plan().rows.max(1)) {
-            batch.clear();
-            batch.push(0, chunk, past, 0);
-            self.forward(members, &batch, Wanted::Last, cache, ws)?;
-            past += chunk.len();
-        }
-        loop {
-            if out.len() == max_tokens {
-                return Ok((out, Finish::Length));
-            }
-            self.logits(ws, 0, &mut logits);
-            let token = argmax(&logits) as u32;
-            if self.model().tokenizer().is_stop(token) {
-                return Ok((out, Finish::Stop));
-            }
-            out.push(token);
-            on_token(token);
-            if stop(&out) {
-                return Ok((out, Finish::Stop));
-            }
-            if past == room {
-                return Ok((out, Finish::ContextFull));
-            }
-            batch.clear();
-            batch.push(0, &[token], past, 0);
-            self.forward(members, &batch, Wanted::Last, cache, ws)?;
-            past += 1;
-        }
-    }
 }

@@ -1,5 +1,25 @@
 //! What goes into the holes of a phrasing.
 
+/// What people note down to do.
+pub(crate) const CHORES: [&str; 16] = [
+    "call the plumber",
+    "buy milk",
+    "water the plants",
+    "pay the rent",
+    "return the books",
+    "fix the bike",
+    "feed the cat",
+    "order paint",
+    "wash the car",
+    "print the tickets",
+    "renew the passport",
+    "clean the oven",
+    "charge the drill",
+    "sell the sofa",
+    "collect the parcel",
+    "change the bulb",
+];
+
 /// A kind of hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -24,24 +44,7 @@ impl Slot {
                 "cook", "run", "study", "drive", "paint", "clean", "work", "stretch", "pack", "iron", "draw",
                 "relax", "bake", "garden", "sew", "wash up",
             ],
-            Self::Chore => &[
-                "call the plumber",
-                "buy milk",
-                "water the plants",
-                "pay the rent",
-                "return the books",
-                "fix the bike",
-                "feed the cat",
-                "order paint",
-                "wash the car",
-                "print the tickets",
-                "renew the passport",
-                "clean the oven",
-                "charge the drill",
-                "sell the sofa",
-                "collect the parcel",
-                "change the bulb",
-            ],
+            Self::Chore => &CHORES,
             Self::Event => &[
                 "lunch",
                 "dinner",

@@ -8,7 +8,8 @@ use super::device::Device;
 use super::layout::Layout;
 use super::profile::{Profile, Way};
 use super::screen::Screen;
-use super::values::{CHORES, EVENTS, FILES, LABELS, MESSAGES, MOODS, NAMES, PLAYLISTS, RELATIONS, SITES};
+use super::values::{EVENTS, FILES, LABELS, MESSAGES, MOODS, NAMES, PLAYLISTS, RELATIONS, SITES};
+use crate::habits::CHORES;
 use crate::random::Stream;
 
 /// What is asked for.

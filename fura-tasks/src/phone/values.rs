@@ -29,25 +29,6 @@ pub(super) const EVENTS: [&str; 16] = [
     "the exam",
 ];
 
-pub(super) const CHORES: [&str; 16] = [
-    "call the plumber",
-    "buy milk",
-    "water the plants",
-    "pay the rent",
-    "return the books",
-    "fix the bike",
-    "feed the cat",
-    "order paint",
-    "wash the car",
-    "print the tickets",
-    "renew the passport",
-    "clean the oven",
-    "charge the drill",
-    "sell the sofa",
-    "collect the parcel",
-    "change the bulb",
-];
-
 pub(super) const MESSAGES: [&str; 16] = [
     "I am late",
     "see you soon",
