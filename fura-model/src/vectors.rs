@@ -3,7 +3,7 @@
 use crate::architecture;
 use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
-use crate::gguf::{Gguf, TensorKind};
+use crate::gguf::Gguf;
 
 /// Where each kind of vector is in the pack's list: layer after layer, then those of the model.
 #[derive(Clone, Debug)]
@@ -114,20 +114,12 @@ pub(crate) fn read(gguf: &Gguf<'_>, vector: &str, len: usize) -> Result<Vec<f32>
     }
     gguf.check_finite(info)?;
     let bytes = gguf.tensor_data(&tensor)?;
-    let two = |b: &[u8]| [b[0], b[1]];
-    let values: Vec<f32> = match info.kind {
-        TensorKind::F32 => bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
-        TensorKind::F16 => bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes(two(b)).to_f32()).collect(),
-        TensorKind::BF16 => {
-            bytes.chunks_exact(2).map(|b| half::bf16::from_le_bytes(two(b)).to_f32()).collect()
-        }
-        other => {
-            return Err(ModelError::Unsupported {
-                file: file(),
-                feature: format!("tensor '{tensor}' of type {other}"),
-                advice: "norms, biases and frequency divisors are F32, F16 or BF16; convert the model again",
-            });
-        }
+    let Some(values) = info.kind.floats(bytes) else {
+        return Err(ModelError::Unsupported {
+            file: file(),
+            feature: format!("tensor '{tensor}' of type {}", info.kind),
+            advice: "norms, biases and frequency divisors are F32, F16 or BF16; convert the model again",
+        });
     };
     if vector == "rope_freqs" && values.iter().any(|v| *v <= 0.0) {
         return Err(ModelError::Unsupported {

@@ -106,8 +106,9 @@ impl Folder {
                 };
                 if family.four_norms && name.ends_with("norm.weight") && stored.shape.len() == 1 {
                     // GGUF holds what the output is multiplied by.
-                    let values = widen(kind, &map.bytes()[stored.range]);
-                    config::put_vector(&mut head, &name, &values.iter().map(|v| v + 1.0).collect::<Vec<_>>());
+                    let mut values = kind.floats(&map.bytes()[stored.range]).unwrap_or_default();
+                    values.iter_mut().for_each(|v| *v += 1.0);
+                    config::put_vector(&mut head, &name, &values);
                     continue;
                 }
                 let dims: Vec<usize> = stored.shape.iter().rev().copied().collect();
@@ -141,16 +142,6 @@ pub(crate) fn tokenizer(folder: &Path) -> Result<Tokenizer, ModelError> {
 fn unsupported(file: &Path, feature: String) -> ModelError {
     let advice = "this variant of the architecture is not computed; use another model";
     FolderError::Unsupported { file: file.to_owned(), feature, advice }.into()
-}
-
-/// A vector's values.
-fn widen(kind: TensorKind, bytes: &[u8]) -> Vec<f32> {
-    let pairs = || bytes.as_chunks::<2>().0.iter();
-    match kind {
-        TensorKind::F16 => pairs().map(|b| half::f16::from_le_bytes(*b).to_f32()).collect(),
-        TensorKind::BF16 => pairs().map(|b| half::bf16::from_le_bytes(*b).to_f32()).collect(),
-        _ => bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
-    }
 }
 
 /// Maps the files that hold the tensors: one, or those that the index names, each with just the tensors it says.

@@ -38,11 +38,7 @@ impl TensorKind {
             Self::F32 | Self::F16 | Self::BF16 => {
                 let bytes = &row[first * size..(first + DECODE_GROUP) * size];
                 for (o, b) in out.iter_mut().zip(bytes.chunks_exact(size)) {
-                    *o = match self {
-                        Self::F32 => f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
-                        Self::F16 => f16(b, 0),
-                        _ => half::bf16::from_le_bytes([b[0], b[1]]).to_f32(),
-                    };
+                    *o = self.float(b);
                 }
             }
             _ => {
@@ -63,6 +59,27 @@ impl TensorKind {
                     Self::MXFP4 | Self::F32 | Self::F16 | Self::BF16 => mxfp4(block, out),
                 }
             }
+        }
+    }
+}
+
+impl TensorKind {
+    /// All values of a tensor that is not quantized; `None` of a quantized one.
+    pub(crate) fn floats(self, bytes: &[u8]) -> Option<Vec<f32>> {
+        match self {
+            Self::F32 | Self::F16 | Self::BF16 => {
+                Some(bytes.chunks_exact(self.block_bytes()).map(|b| self.float(b)).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// An element of a type that is not quantized.
+    fn float(self, b: &[u8]) -> f32 {
+        match self {
+            Self::F32 => f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+            Self::F16 => f16(b, 0),
+            _ => half::bf16::from_le_bytes([b[0], b[1]]).to_f32(),
         }
     }
 }

@@ -133,7 +133,7 @@ pub(crate) enum ImportFormat {
 
 #[derive(Args)]
 pub(crate) struct Inspect {
-    /// GGUF file
+    /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     #[arg(required_unless_present = "cpu")]
     pub(crate) model: Option<PathBuf>,
     /// Show the instruction sets of this machine and the one that would be used
@@ -143,7 +143,7 @@ pub(crate) struct Inspect {
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// GGUF file
+    /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
     /// What to say to the model; - reads prompts from standard input, one a line, and runs them as a batch
     pub(crate) prompt: String,
@@ -213,7 +213,7 @@ impl From<KvType> for fura::model::Precision {
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
-    /// GGUF file; only its header is read
+    /// GGUF file or model folder; only headers are read
     pub(crate) model: PathBuf,
     /// Private memory to plan for, such as 500M or 2G, beside the memory-mapped model
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = super::plan::bytes)]
@@ -228,7 +228,7 @@ pub(crate) struct PlanArgs {
 
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// GGUF file
+    /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
     /// Tokens of a prompt
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=8192))]
@@ -246,7 +246,7 @@ pub(crate) struct Bench {
 
 #[derive(Args)]
 pub(crate) struct Train {
-    /// GGUF file
+    /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
     /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2 for a generated phone user
     #[arg(long, value_name = "TASKS")]
@@ -323,7 +323,7 @@ impl From<RewardKind> for Reward {
 
 #[derive(Args)]
 pub(crate) struct Eval {
-    /// GGUF file
+    /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
     /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2
     #[arg(long, value_name = "TASKS")]
