@@ -12,7 +12,7 @@ use crate::tokenizer::Tokenizer;
 /// pass of the prompt and as many logits as there are answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoiceTree {
-    answers: usize,
+    answers: Vec<Vec<u32>>,
     branches: Vec<Branch>,
 }
 
@@ -54,12 +54,12 @@ impl ChoiceTree {
         let all: Vec<usize> = (0..encoded.len()).collect();
         let mut branches = Vec::new();
         part(&encoded, &all, 0, None, &mut branches);
-        Ok(Self { answers: answers.len(), branches })
+        Ok(Self { answers: encoded, branches })
     }
 
-    /// Number of answers.
-    pub fn answers(&self) -> usize {
-        self.answers
+    /// Tokens of each answer.
+    pub fn answers(&self) -> &[Vec<u32>] {
+        &self.answers
     }
 
     /// The branching points. None if there is a single answer.
@@ -109,7 +109,7 @@ impl ChoiceTree {
         logits: &[f32],
         log_probabilities: &mut [f64],
     ) {
-        assert!(logits.len() == branch.tokens.len() && log_probabilities.len() == self.answers);
+        assert!(logits.len() == branch.tokens.len() && log_probabilities.len() == self.answers.len());
         let total = fura_simd::softmax::log_sum_exp(isa, logits);
         for (taken, out) in branch.taken.iter().zip(log_probabilities) {
             if let Some(k) = taken {

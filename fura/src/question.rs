@@ -12,8 +12,6 @@ pub struct Question {
     pub prompt: Vec<u32>,
     /// Legal answers.
     pub tree: ChoiceTree,
-    /// Tokens of each legal answer.
-    pub answers: Vec<Vec<u32>>,
     /// Reward of each legal answer, in [0, 1].
     pub rewards: Vec<f64>,
 }
@@ -44,12 +42,8 @@ impl Question {
             prompt.extend(tokenizer.bos());
         }
         tokenizer.encode_into(text, Specials::Ignore, &mut prompt)?;
-        let mut answers = Vec::with_capacity(choices.len());
-        for a in choices {
-            answers.push(tokenizer.encode(a, Specials::Ignore)?);
-        }
         let tree = ChoiceTree::new(tokenizer, choices)?;
-        Ok(Self { prompt, tree, answers, rewards })
+        Ok(Self { prompt, tree, rewards })
     }
 
     /// Encodes all tasks.

@@ -155,7 +155,7 @@ impl<'m> Scorer<'m> {
         self.offsets.clear();
         self.offsets.push(0);
         for q in questions {
-            self.offsets.push(self.offsets[self.offsets.len() - 1] + q.tree.answers());
+            self.offsets.push(self.offsets[self.offsets.len() - 1] + q.tree.answers().len());
         }
         let answers = self.offsets[questions.len()];
         self.waves.clear();
@@ -228,7 +228,7 @@ impl<'m> Scorer<'m> {
         let engine = Engine::new(self.model, self.isa, Threads::Pool);
         let longest = questions
             .iter()
-            .flat_map(|q| q.answers.iter().map(|a| q.prompt.len() + a.len()))
+            .flat_map(|q| q.tree.answers().iter().map(|a| q.prompt.len() + a.len()))
             .max()
             .unwrap_or(1);
         let mut ws = Workspace::new(self.model, Plan { rows: longest, sequences: 1, positions: longest });
@@ -237,7 +237,7 @@ impl<'m> Scorer<'m> {
         let mut logits = vec![0.0; self.model.config().vocab];
         let mut right = 0;
         for q in questions {
-            let rewarded = q.answers.iter().zip(&q.rewards).filter(|(_, r)| **r >= 1.0);
+            let rewarded = q.tree.answers().iter().zip(&q.rewards).filter(|(_, r)| **r >= 1.0);
             for (answer, _) in rewarded {
                 batch.clear();
                 batch.push_prompt(0, &q.prompt);
@@ -340,7 +340,7 @@ impl Job<'_> {
             let (m, i) = (pair / n, pair % n);
             let q = &self.questions[i];
             let at = m * answers + self.offsets[i] - wave.out.start;
-            let out = &mut out[at..at + q.tree.answers()];
+            let out = &mut out[at..at + q.tree.answers().len()];
             for branch in q.tree.branches() {
                 let logits = &mut w.logits[..branch.tokens.len()];
                 self.engine.logits_of(&mut w.workspace, row, &branch.tokens, logits);

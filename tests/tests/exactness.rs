@@ -10,17 +10,13 @@ use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use fura_model::{
-    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Transform, Wanted,
-    Workspace,
+    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Wanted, Workspace,
 };
+use fura_tests::mixed::{Mixed, coordinates, encode};
 use fura_tests::tiny;
 use std::sync::atomic::AtomicBool;
 
 const PROMPTS: [&str; 4] = ["a", "the quick brown fox", "jumps over", "thirty-three bytes of plain text."];
-
-fn encode(model: &Model, text: &str) -> Vec<u32> {
-    model.tokenizer().encode(text, fura_model::tokenizer::Specials::Ignore).unwrap()
-}
 
 fn workspace(model: &Model) -> (Workspace, KvCache) {
     let plan = Plan { rows: 256, sequences: 64, positions: 128 };
@@ -48,28 +44,6 @@ fn alone(engine: Engine<'_>, members: &dyn Members, member: u32, prompt: &[u32])
     let mut batch = Batch::default();
     batch.push(member, prompt, 0, 0);
     logits(engine, members, &batch, &mut workspace(engine.model())).remove(0)
-}
-
-/// A specialist with sizeable coordinates.
-fn coordinates(model: &Model, seed: u64) -> Vec<f32> {
-    let config = EsConfig { seed, sigma: 0.2, pairs: 1, ..EsConfig::default() };
-    let estimator = Estimator::new(config, model.layout()).unwrap();
-    let mut c = vec![0.0; model.layout().coordinates()];
-    let member = estimator.ask().members().next().unwrap();
-    estimator.member_coordinates(member, 0..model.layout().coordinates(), &mut c);
-    c
-}
-
-/// Several specialists, and the base, in one batch.
-struct Mixed<'a>(&'a [Option<Materialized>]);
-
-impl Members for Mixed<'_> {
-    fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {
-        match &self.0[member as usize] {
-            Some(m) => m.transform(member, linear, scratch),
-            None => Transform::Identity,
-        }
-    }
 }
 
 fn engines(model: &Model) -> Vec<Engine<'_>> {
@@ -286,7 +260,7 @@ fn a_tree_of_answers_scores_each_as_if_it_were_alone() {
         let mut scorer = Scorer::new(&model, isa, 1, 64);
         let scores = scorer.score(&mixed, 2, 0, &questions, &cancel).unwrap().unwrap();
         for member in 0..2 {
-            let mut expected = vec![0.0; q.tree.answers()];
+            let mut expected = vec![0.0; q.tree.answers().len()];
             for branch in q.tree.branches() {
                 let mut state = workspace(&model);
                 let mut batch = Batch::default();

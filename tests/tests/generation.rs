@@ -1,38 +1,12 @@
 //! Many requests at once give what each gives alone, in any order, batch, cache and number of threads.
 
-use fura::core::estimator::{EsConfig, Estimator};
 use fura::simd::Isa;
-use fura_model::tokenizer::Specials;
 use fura_model::{
     Base, Batch, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members,
-    Model, Plan, Precision, Request, Sampling, Threads, Transform, Wanted, Workspace, argmax,
+    Model, Plan, Precision, Request, Sampling, Threads, Wanted, Workspace, argmax,
 };
+use fura_tests::mixed::{Mixed, coordinates, encode};
 use fura_tests::tiny;
-
-/// Several specialists, and the base, in one batch.
-struct Mixed<'a>(&'a [Option<Materialized>]);
-
-impl Members for Mixed<'_> {
-    fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {
-        match &self.0[member as usize] {
-            Some(m) => m.transform(member, linear, scratch),
-            None => Transform::Identity,
-        }
-    }
-}
-
-fn specialist(model: &Model, seed: u64) -> Materialized {
-    let config = EsConfig { seed, sigma: 0.2, pairs: 1, ..EsConfig::default() };
-    let estimator = Estimator::new(config, model.layout()).unwrap();
-    let mut c = vec![0.0; model.layout().coordinates()];
-    let member = estimator.ask().members().next().unwrap();
-    estimator.member_coordinates(member, 0..model.layout().coordinates(), &mut c);
-    Materialized::new(model, Isa::scalar(), &c, 0)
-}
-
-fn encode(model: &Model, text: &str) -> Vec<u32> {
-    model.tokenizer().encode(text, Specials::Ignore).unwrap()
-}
 
 /// Requests of every kind: greedy and sampled, of three members, constrained, with stop strings, short and long.
 fn requests(model: &Model) -> Vec<Request> {
@@ -75,7 +49,11 @@ fn generate(
 #[test]
 fn a_batch_gives_what_each_request_gives_alone() {
     let (model, _folder) = tiny::open(11, 32);
-    let members = [None, Some(specialist(&model, 1)), Some(specialist(&model, 2))];
+    let members = [
+        None,
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), 0)),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), 0)),
+    ];
     let mixed = Mixed(&members);
     for precision in [Precision::Single, Precision::Half] {
         let single = Plan { rows: 64, sequences: 1, positions: 128 };
