@@ -16,7 +16,7 @@ use fura::model::{Base, Materialized, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::{Habits, TaskSource};
-use fura::trainer::{Defaults, RunPlan, Trainer};
+use fura::trainer::{Answers, Defaults, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -113,6 +113,7 @@ fn main() -> Result<()> {
             tasks: source.describe(),
             requests: d.requests,
             reward: d.reward,
+            answers: Answers::Scored,
             generations: d.generations,
         };
         let mut trainer = Trainer::create(
@@ -122,13 +123,13 @@ fn main() -> Result<()> {
             config.clone(),
             &logs.join(format!("{user}.runlog")),
         )?;
-        let own = HeldOut::new(&model, &source, questions)?;
+        let own = HeldOut::new(&scorer, &source, questions)?;
         let base = pool.install(|| own.evaluate(&mut scorer, &Base, &cancel))?.ok_or("cancelled")?;
 
         let (mut seconds, mut tokens) = (0.0, 0);
         while !trainer.is_done() {
             let (start, before) = (Instant::now(), scorer.rows());
-            let batch = trainer.questions(&source)?;
+            let batch = trainer.questions(&scorer, &source)?;
             let step = pool.install(|| trainer.step(&mut scorer, &batch, &cancel))?.ok_or("cancelled")?;
             seconds += start.elapsed().as_secs_f64();
             tokens += scorer.rows() - before;
@@ -157,7 +158,7 @@ fn main() -> Result<()> {
         let specialist = trainer.specialist()?;
         let members = Materialized::new(&model, isa, specialist.coordinates(), trainer.from_layer());
         let mut evaluate = |source: &TaskSource| -> Result<Evaluation> {
-            let held = HeldOut::new(&model, source, questions)?;
+            let held = HeldOut::new(&scorer, source, questions)?;
             Ok(pool.install(|| held.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?)
         };
         let trained = evaluate(&source)?;

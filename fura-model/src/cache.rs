@@ -61,6 +61,11 @@ impl KvCache {
         Self::with_planes(config.layers, rows, config.d_kv(), precision)
     }
 
+    /// As [`KvCache::new`], for passes through `layers` consecutive layers only.
+    pub(crate) fn for_layers(config: &ModelConfig, layers: usize, rows: usize) -> Self {
+        Self::with_planes(layers, rows, config.d_kv(), Precision::Single)
+    }
+
     /// A cache for passes that score and forget: a single plane that every layer overwrites.
     pub fn transient(config: &ModelConfig, rows: usize) -> Self {
         Self::with_planes(1, rows, config.d_kv(), Precision::Single)

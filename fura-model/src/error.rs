@@ -135,4 +135,9 @@ pub enum ModelError {
         /// Why they clash.
         problem: &'static str,
     },
+    /// The pool has more threads than the buffers were made for.
+    #[error(
+        "the thread pool is larger than the buffers were made for; make them for the pool's thread count"
+    )]
+    Threads,
 }

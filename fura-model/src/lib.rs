@@ -33,7 +33,7 @@ pub use constraint::{Constraint, ConstraintError};
 pub use error::ModelError;
 pub use folder::FolderError;
 pub use forward::{Engine, Threads, Wanted};
-pub use generate::{Completion, Event, Finish, Generator, Request, argmax};
+pub use generate::{Completion, Event, Finish, Generator, Request, Rollouts, argmax};
 pub use members::{Base, Materialized, Members, Population, Transform};
 pub use model::Model;
 pub use plan::GenerationPlan;

@@ -30,6 +30,38 @@ pub struct EpisodeSuccess {
     pub steps: f64,
 }
 
+impl EpisodeSuccess {
+    /// Of episodes that were [played](play).
+    pub fn of<'e>(episodes: impl IntoIterator<Item = &'e Played>) -> Self {
+        let (mut n, mut right, mut optimal, mut steps) = (0, 0, 0, 0);
+        for p in episodes {
+            n += 1;
+            right += usize::from(p.episode.succeeded());
+            optimal += p.shortest;
+            steps += p.episode.steps();
+        }
+        let interval = wilson95(right as u64, n as u64);
+        let mean = |sum: usize| sum as f64 / n.max(1) as f64;
+        Self {
+            success: mean(right),
+            n,
+            low: interval.map_or(0.0, |i| i.low),
+            high: interval.map_or(1.0, |i| i.high),
+            optimal: mean(optimal),
+            steps: mean(steps),
+        }
+    }
+}
+
+/// An episode at its end.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The episode.
+    pub episode: Episode,
+    /// Actions of a shortest solution.
+    pub shortest: usize,
+}
+
 /// Plays every task to its end with one member, all episodes side by side: each round scores the legal answers of
 /// those that go on. `None` if cancelled. Tasks without a solution are left out.
 ///
@@ -40,18 +72,18 @@ pub fn play(
     members: &dyn Members,
     tasks: &[PhoneTask],
     cancel: &AtomicBool,
-) -> Result<Option<EpisodeSuccess>, FuraError> {
-    let mut optimal = 0;
-    let mut episodes = Vec::with_capacity(tasks.len());
+) -> Result<Option<Vec<Played>>, FuraError> {
+    let mut played = Vec::with_capacity(tasks.len());
     for task in tasks {
         let Some(way) = solve(task, SEARCHED) else { continue };
-        optimal += way.len();
-        episodes.push(Episode::new(task.clone(), Episode::budget(task, way.len())));
+        let episode = Episode::new(task.clone(), Episode::budget(task, way.len()));
+        played.push(Played { episode, shortest: way.len() });
     }
     loop {
-        let mut live: Vec<&mut Episode> = episodes.iter_mut().filter(|e| e.outcome().is_none()).collect();
+        let mut live: Vec<&mut Episode> =
+            played.iter_mut().map(|p| &mut p.episode).filter(|e| e.outcome().is_none()).collect();
         if live.is_empty() {
-            break;
+            return Ok(Some(played));
         }
         let mut questions = Vec::with_capacity(live.len());
         for episode in &live {
@@ -65,16 +97,4 @@ pub fn play(
             episode.act(&actions[best(scores.answers(0, i))]);
         }
     }
-    let n = episodes.len();
-    let right = episodes.iter().filter(|e| e.succeeded()).count();
-    let interval = wilson95(right as u64, n as u64);
-    let mean = |sum: usize| sum as f64 / n.max(1) as f64;
-    Ok(Some(EpisodeSuccess {
-        success: mean(right),
-        n,
-        low: interval.map_or(0.0, |i| i.low),
-        high: interval.map_or(1.0, |i| i.high),
-        optimal: mean(optimal),
-        steps: mean(episodes.iter().map(Episode::steps).sum()),
-    }))
 }

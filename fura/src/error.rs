@@ -23,18 +23,36 @@ pub enum FuraError {
     #[error(transparent)]
     Specialist(#[from] fura_core::specialist::SpecialistError),
     /// Scored choice needs legal answers.
-    #[error("task '{task}': field 'choices' is empty; list the legal answers, training scores them")]
+    #[error("task '{task}': field 'choices' is empty; list the legal answers, or use --answers written")]
     NoChoices {
         /// Task id.
         task: String,
     },
-    /// Training continues a prompt; no chat template is applied.
+    /// Listed answers continue a prompt; no chat template is applied.
     #[error(
-        "task '{task}': field 'messages': conversations are not trained on; write their text as 'prompt'"
+        "task '{task}': field 'messages': answers to conversations are written, not chosen; use --answers written, \
+         or write the conversation's text as 'prompt'"
     )]
     Conversation {
         /// Task id.
         task: String,
+    },
+    /// A conversation needs a chat template.
+    #[error(
+        "task '{task}': field 'messages': the model's file brings no chat template; write the conversation's text \
+         as 'prompt'"
+    )]
+    NoTemplate {
+        /// Task id.
+        task: String,
+    },
+    /// A conversation that the model's chat template refuses.
+    #[error("task '{task}': field 'messages': {source}")]
+    Template {
+        /// Task id.
+        task: String,
+        /// What the template said.
+        source: fura_model::chat::ChatError,
     },
     /// A task source without tasks of a split.
     #[error("{tasks}: no task in split '{split}'; mark some tasks with it")]
@@ -44,6 +62,12 @@ pub enum FuraError {
         /// The split.
         split: &'static str,
     },
+    /// A whole generation without a grade teaches nothing, and the next would not either.
+    #[error("no answer of a generation could be graded: {fault}; mend the grader and go on with --resume")]
+    NothingGraded {
+        /// Why the first could not.
+        fault: String,
+    },
     /// A run log that cannot be read.
     #[error("{log}: {source}")]
     ReadLog {
@@ -52,11 +76,6 @@ pub enum FuraError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The pool has more threads than the scorer was made for.
-    #[error(
-        "the thread pool is larger than the scorer was made for; give the scorer the pool's thread count"
-    )]
-    Threads,
     /// A turn of layers that cannot be read or is not trained.
     #[error("turn '{turn}': expected {expected}")]
     Turn {

@@ -1,14 +1,17 @@
 //! Train specialist LLMs on personal devices by forward passes alone.
 #![forbid(unsafe_code)]
 
+pub mod answerer;
 pub mod episodes;
 pub mod error;
 pub mod evaluation;
+pub mod judge;
 pub mod question;
 pub mod reward;
 pub mod scorer;
 pub mod trainer;
 pub mod turns;
+pub mod writer;
 
 pub use fura_core as core;
 pub use fura_model as model;

@@ -1,9 +1,10 @@
 //! Tasks made ready for a model: token ids, the tree of legal answers, and what each answer earns.
 
 use crate::error::FuraError;
+use fura_model::chat::{Message, Role};
 use fura_model::tokenizer::Specials;
 use fura_model::{ChoiceTree, Model};
-use fura_tasks::{Task, TaskSource};
+use fura_tasks::Task;
 
 /// A scored-choice task, encoded once and used by every member of a generation.
 #[derive(Clone, Debug)]
@@ -36,14 +37,8 @@ impl Question {
     /// # Errors
     /// Answers that the tokenizer cannot tell apart.
     pub fn of(model: &Model, text: &str, choices: &[String], rewards: Vec<f64>) -> Result<Self, FuraError> {
-        let tokenizer = model.tokenizer();
-        let mut prompt = Vec::new();
-        if tokenizer.add_bos() {
-            prompt.extend(tokenizer.bos());
-        }
-        tokenizer.encode_into(text, Specials::Ignore, &mut prompt)?;
-        let tree = ChoiceTree::new(tokenizer, choices)?;
-        Ok(Self { prompt, tree, rewards })
+        let tree = ChoiceTree::new(model.tokenizer(), choices)?;
+        Ok(Self { prompt: beginning(model, text)?, tree, rewards })
     }
 
     /// Encodes all tasks.
@@ -54,25 +49,44 @@ impl Question {
         tasks.iter().map(|t| Self::new(model, t)).collect()
     }
 
-    /// Encodes the training questions of a generation.
-    ///
-    /// # Errors
-    /// A source without training tasks, or tasks that cannot be scored.
-    pub fn training(
-        model: &Model,
-        tasks: &TaskSource,
-        generation: u32,
-        requests: usize,
-    ) -> Result<Vec<Self>, FuraError> {
-        let questions = Self::all(model, &tasks.train(generation, requests))?;
-        if questions.is_empty() {
-            return Err(FuraError::NoTasks { tasks: tasks.describe(), split: "train" });
-        }
-        Ok(questions)
+    /// The tokens of the answers that earn everything.
+    pub fn rewarded(&self) -> impl Iterator<Item = &Vec<u32>> {
+        self.tree.answers().iter().zip(&self.rewards).filter(|(_, r)| **r >= 1.0).map(|(a, _)| a)
     }
 
     /// Rows that scoring it takes: the prompt and the tree of the answers, each token once.
     pub fn rows(&self) -> usize {
         if self.tree.branches().is_empty() { 0 } else { self.prompt.len() + self.tree.rows() }
     }
+}
+
+/// The tokens of a prompt that is to be continued as plain text.
+pub(crate) fn beginning(model: &Model, text: &str) -> Result<Vec<u32>, FuraError> {
+    let tokenizer = model.tokenizer();
+    let mut prompt = Vec::new();
+    if tokenizer.add_bos() {
+        prompt.extend(tokenizer.bos());
+    }
+    tokenizer.encode_into(text, Specials::Ignore, &mut prompt)?;
+    Ok(prompt)
+}
+
+/// The tokens of a task's conversation in the model's chat template.
+pub(crate) fn conversation(model: &Model, task: &Task) -> Result<Vec<u32>, FuraError> {
+    let template = model.chat_template().ok_or_else(|| FuraError::NoTemplate { task: task.id.clone() })?;
+    let messages: Vec<Message<'_>> = task
+        .messages
+        .iter()
+        .map(|m| Message {
+            role: match m.role {
+                fura_tasks::Role::System => Role::System,
+                fura_tasks::Role::User => Role::User,
+                fura_tasks::Role::Assistant => Role::Assistant,
+            },
+            content: &m.content,
+        })
+        .collect();
+    template
+        .encode(model.tokenizer(), &messages, true)
+        .map_err(|source| FuraError::Template { task: task.id.clone(), source })
 }

@@ -3,10 +3,17 @@
 //! Work is cut into waves of whole (member, question) pairs that fit one workspace; threads take waves from a
 //! binary split, each with a workspace of its own. Neither the cut nor the threads change a bit of the result.
 
+use crate::answerer::Answerer;
 use crate::error::FuraError;
+use crate::evaluation::Success;
 use crate::question::Question;
-use fura_model::{Base, Batch, Engine, KvCache, Members, Model, Plan, Threads, Wanted, Workspace};
+use crate::reward::{Reward, best};
+use fura_model::{
+    Base, Batch, Completion, Engine, Generator, KvCache, Members, Model, Plan, Precision, Request, Threads,
+    Wanted, Workspace,
+};
 use fura_simd::Isa;
+use fura_tasks::Task;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +21,9 @@ use std::sync::{Mutex, PoisonError};
 /// Rows of a wave: enough that the weights' traffic and a member's transforms are spread over many rows; more
 /// only costs memory.
 pub const WAVE_ROWS: usize = 768;
+
+/// Questions that are answered in free text side by side.
+const FREE: usize = 32;
 
 /// Buffers of one thread.
 #[derive(Debug)]
@@ -72,11 +82,6 @@ impl<'m> Scorer<'m> {
     /// The model.
     pub fn model(&self) -> &'m Model {
         self.model
-    }
-
-    /// Rows (tokens) forwarded so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
@@ -219,41 +224,23 @@ impl<'m> Scorer<'m> {
         }
     }
 
-    /// How many questions the model would answer by free greedy decoding: every token of some fully rewarded
-    /// answer is the most likely of the whole vocabulary where it stands.
+    /// How many questions the model would answer by free greedy decoding: what it writes, choosing the most likely of the
+    /// whole vocabulary at each place, begins with the tokens of a fully rewarded answer.
     ///
     /// # Errors
     /// As [`Engine::forward`].
     pub fn free_greedy(&mut self, members: &dyn Members, questions: &[Question]) -> Result<usize, FuraError> {
+        let request = |q: &Question| {
+            Request::new(q.prompt.clone(), q.rewarded().map(Vec::len).max().unwrap_or_default())
+        };
+        let requests: Vec<Request> = questions.iter().map(request).collect();
+        let positions = requests.iter().map(|r| r.prompt.len() + r.max_tokens).max().unwrap_or(1);
+        let plan = Plan { rows: self.wave_rows.max(positions), sequences: FREE, positions };
+        let mut generator = Generator::new(self.model, plan, FREE * positions, Precision::Single);
         let engine = Engine::new(self.model, self.isa, Threads::Pool);
-        let longest = questions
-            .iter()
-            .flat_map(|q| q.tree.answers().iter().map(|a| q.prompt.len() + a.len()))
-            .max()
-            .unwrap_or(1);
-        let mut ws = Workspace::new(self.model, Plan { rows: longest, sequences: 1, positions: longest });
-        let mut cache = KvCache::transient(self.model.config(), longest);
-        let mut batch = Batch::with_capacity(longest, 1);
-        let mut logits = vec![0.0; self.model.config().vocab];
-        let mut right = 0;
-        for q in questions {
-            let rewarded = q.tree.answers().iter().zip(&q.rewards).filter(|(_, r)| **r >= 1.0);
-            for (answer, _) in rewarded {
-                batch.clear();
-                batch.push_prompt(0, &q.prompt);
-                batch.extend_last(&answer[..answer.len().saturating_sub(1)]);
-                engine.forward(members, &batch, Wanted::All, &mut cache, &mut ws)?;
-                let hit = answer.iter().enumerate().all(|(i, token)| {
-                    engine.logits(&mut ws, q.prompt.len() - 1 + i, &mut logits);
-                    fura_model::argmax(&logits) == *token as usize
-                });
-                if hit {
-                    right += 1;
-                    break;
-                }
-            }
-        }
-        Ok(right)
+        let written = engine.generate(members, requests, &mut generator)?;
+        let right = |(q, c): &(&Question, &Completion)| q.rewarded().any(|a| c.tokens.starts_with(a));
+        Ok(questions.iter().zip(&written).filter(right).count())
     }
 
     /// Log-probabilities under the base model.
@@ -266,6 +253,66 @@ impl<'m> Scorer<'m> {
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
         self.score(&Base, 1, 0, questions, cancel)
+    }
+}
+
+impl Answerer for Scorer<'_> {
+    type Question = Question;
+
+    fn model(&self) -> &Model {
+        self.model
+    }
+
+    fn question(&self, task: &Task, _seed: u64) -> Result<Question, FuraError> {
+        Question::new(self.model, task)
+    }
+
+    fn fitness(
+        &mut self,
+        members: &dyn Members,
+        count: usize,
+        shared: usize,
+        questions: &[Question],
+        reward: Reward,
+        fitness: &mut Vec<f64>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<()>, FuraError> {
+        let Some(scores) = self.score(members, count, shared, questions, cancel)? else { return Ok(None) };
+        fitness.clear();
+        for m in 0..count {
+            let each = questions.iter().enumerate().map(|(i, q)| reward.of(scores.answers(m, i), &q.rewards));
+            fitness.push(each.sum::<f64>() / questions.len() as f64);
+        }
+        Ok(Some(()))
+    }
+
+    fn success(
+        &mut self,
+        members: &dyn Members,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<Option<Success>, FuraError> {
+        let Some(scores) = self.score(members, 1, 0, questions, cancel)? else { return Ok(None) };
+        let (mut right, mut expected) = (0, 0.0);
+        for (i, q) in questions.iter().enumerate() {
+            let p = scores.answers(0, i);
+            right += usize::from(q.rewards[best(p)] >= 1.0);
+            expected += Reward::Expected.of(p, &q.rewards);
+        }
+        let free = self.free_greedy(members, questions)?;
+        Ok(Some(Success::new(right, questions.len(), free, expected)))
+    }
+
+    fn fill(&mut self, members: usize, questions: &[Question], cancel: &AtomicBool) -> Result<(), FuraError> {
+        let rows: usize = questions.iter().map(Question::rows).sum();
+        // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
+        let enough = (self.threads * self.wave_rows).div_ceil(rows.max(1)) + self.threads;
+        self.score(&Base, members.min(enough), 0, questions, cancel)?;
+        Ok(())
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows
     }
 }
 
@@ -359,7 +406,7 @@ fn with_worker(
     f: impl FnOnce(&mut Worker) -> Result<(), FuraError>,
 ) -> Result<(), FuraError> {
     let worker = workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let Some(mut worker) = worker else { return Err(FuraError::Threads) };
+    let Some(mut worker) = worker else { return Err(fura_model::ModelError::Threads.into()) };
     let result = f(&mut worker);
     workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
     result

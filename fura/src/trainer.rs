@@ -1,9 +1,8 @@
 //! The training loop: ask, score, reward, log, tell.
 
+use crate::answerer::Answerer;
 use crate::error::FuraError;
-use crate::question::Question;
 use crate::reward::Reward;
-use crate::scorer::Scorer;
 use crate::turns::LayerTurn;
 use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
 use fura_core::layout::Layout;
@@ -23,10 +22,33 @@ pub struct RunPlan {
     pub tasks: String,
     /// Requests every member answers in a generation.
     pub requests: usize,
-    /// What is maximized.
+    /// What is maximized where answers are chosen from a list.
     pub reward: Reward,
+    /// How members answer.
+    #[serde(default, skip_serializing_if = "Answers::are_scored")]
+    pub answers: Answers,
     /// Generations of the whole run.
     pub generations: u32,
+}
+
+/// How members answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answers {
+    /// The answers that tasks list are scored: the exact expected reward, with no token generated.
+    #[default]
+    Scored,
+    /// Members write, and what they write is graded; the mean score is maximized.
+    Written {
+        /// How freely tokens are drawn; 0 takes the most likely one.
+        temperature: f32,
+    },
+}
+
+impl Answers {
+    fn are_scored(&self) -> bool {
+        *self == Answers::Scored
+    }
 }
 
 impl RunPlan {
@@ -194,38 +216,37 @@ impl<'m> Trainer<'m> {
     /// The questions of the next generation.
     ///
     /// # Errors
-    /// A source without training tasks, or tasks that cannot be scored.
-    pub fn questions(&self, tasks: &TaskSource) -> Result<Vec<Question>, FuraError> {
-        Question::training(self.model, tasks, self.generation(), self.plan.requests)
+    /// A source without training tasks, or tasks that cannot be answered in this way.
+    pub fn questions<A: Answerer>(
+        &self,
+        answerer: &A,
+        tasks: &TaskSource,
+    ) -> Result<Vec<A::Question>, FuraError> {
+        training(answerer, tasks, self.generation(), &self.plan)
     }
 
     /// Runs one generation on `questions`, inside the caller's pool: every member answers every question, the
     /// rewards are logged, the coordinates move. `None` if cancelled; the generation is then not counted.
     ///
-    /// Once warm (the same shapes were seen before) this allocates nothing.
+    /// Once warm (the same shapes were seen before) this allocates nothing when answers are scored.
     ///
     /// # Errors
-    /// As [`Scorer::score`]; a log that cannot be written.
-    pub fn step(
+    /// As [`Answerer::fitness`]; a generation of which no member could be graded; a log that cannot be written.
+    pub fn step<A: Answerer>(
         &mut self,
-        scorer: &mut Scorer<'_>,
-        questions: &[Question],
+        answerer: &mut A,
+        questions: &[A::Question],
         cancel: &AtomicBool,
     ) -> Result<Option<GenerationReport>, FuraError> {
-        let generation = self.estimator.ask();
+        let count = self.estimator.ask().len();
+        let (shared, reward) = (self.shared_layers(), self.plan.reward);
         let members = Population::new(&self.estimator, self.model, &self.header.layout, self.from_layer);
-        let count = generation.len();
-        let Some(scores) = scorer.score(&members, count, self.shared_layers(), questions, cancel)? else {
+        let fitness = &mut self.fitness;
+        if answerer.fitness(&members, count, shared, questions, reward, fitness, cancel)?.is_none() {
             return Ok(None);
-        };
-        self.fitness.clear();
-        for m in 0..generation.len() {
-            let sum: f64 = questions
-                .iter()
-                .enumerate()
-                .map(|(i, q)| self.plan.reward.of(scores.answers(m, i), &q.rewards))
-                .sum();
-            self.fitness.push(sum / questions.len() as f64);
+        }
+        if let (true, (_, Some(fault))) = (fitness.iter().all(|f| f.is_nan()), answerer.faults()) {
+            return Err(FuraError::NothingGraded { fault: fault.to_owned() });
         }
         self.log.append_generation(&self.fitness)?;
         Ok(Some(self.estimator.tell(&self.fitness)?))
@@ -248,4 +269,23 @@ impl<'m> Trainer<'m> {
             Provenance { name: String::new(), task: task.clone(), created_by: created_by.clone() };
         Ok(Specialist::new(*base, layout.clone(), self.estimator.final_coordinates(), provenance)?)
     }
+}
+
+/// The training questions of a generation.
+///
+/// # Errors
+/// A source without training tasks, or tasks that cannot be answered in this way.
+pub fn training<A: Answerer>(
+    answerer: &A,
+    tasks: &TaskSource,
+    generation: u32,
+    plan: &RunPlan,
+) -> Result<Vec<A::Question>, FuraError> {
+    // Seeds of neighbouring generations do not meet.
+    let questions =
+        answerer.questions(&tasks.train(generation, plan.requests), u64::from(generation + 1) << 32)?;
+    if questions.is_empty() {
+        return Err(FuraError::NoTasks { tasks: tasks.describe(), split: "train" });
+    }
+    Ok(questions)
 }

@@ -25,7 +25,7 @@ impl Fixture {
 
     fn command(&self, line: &str) -> Command {
         let mut c = Command::new(env!("CARGO_BIN_EXE_fura"));
-        c.current_dir(self.folder.path()).args(line.split_whitespace()).args(["--cache", "packs"]);
+        c.current_dir(self.folder.path()).args(["--cache", "packs"]).args(line.split_whitespace());
         c.env_remove("FURA_CPU").stdin(Stdio::null());
         c
     }
@@ -321,4 +321,84 @@ fn run_samples_constrains_and_answers_batches() {
     }
     let plan = run("plan tiny.gguf --memory 50M");
     assert!(plan["total_bytes"].as_u64().unwrap() <= 50_000_000 && plan["sequences"].as_u64().unwrap() > 1);
+}
+
+/// A grader that likes the first half of the alphabet, in another program.
+const GRADER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    text = request["output"]
+    score = sum(c < "n" for c in text) / len(text) if text else 0
+    print(json.dumps({"id": request["id"], "score": score}), flush=True)
+"#;
+
+/// Tasks without choices: the members write.
+fn free_text() -> String {
+    let line = |i: usize, split: &str| {
+        format!(
+            "{{\"id\":\"{split}{i}\",\"prompt\":\"say {i}:\",\"answer\":\"abc\",\"max_tokens\":6,\"stop\":[\"\\n\"],\
+             \"grade\":{{\"type\":\"length\",\"min\":2,\"max\":5}},\"split\":\"{split}\"}}\n"
+        )
+    };
+    (0..8).map(|i| line(i, "train")).chain((0..8).map(|i| line(i, "heldout"))).collect()
+}
+
+#[test]
+fn written_answers_train_by_any_grader_and_resume_to_the_same_bytes() {
+    let f = Fixture::new();
+    std::fs::write(f.path("free.jsonl"), free_text()).unwrap();
+    std::fs::write(f.path("grader.py"), GRADER).unwrap();
+    std::fs::write(f.path("broken.py"), "import sys\nsys.exit(3)\n").unwrap();
+    let train =
+        "train tiny.gguf --tasks free.jsonl --generations 10 --pairs 4 --requests 3 --temperature 20 --json";
+    // The tasks list no answers, so their own graders judge what is written.
+    let own = f.ok(&format!("{train} --out own.fura --threads 1"));
+    let external = f.ok(&format!("{train} --out a.fura --threads 1 -- python3 grader.py"));
+    for out in [&own, &external] {
+        let flat = out.lines().filter(|l| l.contains(r#""flat":true"#)).count();
+        assert!(flat < 5, "{flat} of 10 generations taught nothing: {out}");
+    }
+    assert_ne!(f.bytes("own.fura"), f.bytes("a.fura"));
+    for (k, isa) in fura::simd::Isa::available().enumerate() {
+        let line = format!("{train} --out b{k}.fura --threads {} -- python3 grader.py", k + 1);
+        let out = f.command(&line).env("FURA_CPU", isa.tier().name()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(f.bytes(&format!("b{k}.fura")), f.bytes("a.fura"), "{isa:?}");
+    }
+    f.ok("rebuild a.fura.runlog --out rebuilt.fura");
+    assert_eq!(f.bytes("rebuilt.fura"), f.bytes("a.fura"), "the rewards alone give the same specialist");
+    let all: Value = serde_json::from_str(
+        &f.ok("eval tiny.gguf --tasks free.jsonl --specialist a.fura --json -- python3 grader.py"),
+    )
+    .unwrap();
+    assert_eq!(all["specialist"]["heldout"]["n"], 8);
+
+    // A log that ends in the middle of a record, and then a grader that breaks: nothing is lost, nothing counts as zero.
+    let log = f.bytes("a.fura.runlog");
+    std::fs::write(f.path("c.fura.runlog"), &log[..log.len() - log.len() / 4]).unwrap();
+    let broken = f.run(&format!("{train} --out c.fura --resume -- python3 broken.py"));
+    let error = String::from_utf8_lossy(&broken.stderr).into_owned();
+    assert_eq!(broken.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("no answer of a generation could be graded") && error.contains("--resume"),
+        "{error}"
+    );
+    f.ok(&format!("{train} --out c.fura --resume -- python3 grader.py"));
+    assert_eq!(f.bytes("c.fura"), f.bytes("a.fura"));
+}
+
+#[test]
+fn tasks_that_list_answers_can_be_answered_in_writing_too() {
+    let f = Fixture::new();
+    let scored = f.ok(&format!("{TRAIN} --out s.fura"));
+    let written = f.ok(&format!("{TRAIN} --out w.fura --answers written"));
+    let free = |out: &str| -> f64 {
+        let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+        last["base"]["heldout"]["free"].as_f64().unwrap()
+    };
+    assert_eq!(free(&scored), free(&written), "free text is the same text");
+    std::fs::write(f.path("free.jsonl"), free_text()).unwrap();
+    let error = f.refused("train tiny.gguf --tasks free.jsonl --out x.fura --answers scored");
+    assert!(error.contains("'choices' is empty") && error.contains("--answers written"), "{error}");
 }

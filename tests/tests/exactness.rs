@@ -7,7 +7,7 @@ use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
 use fura::tasks::{TaskSet, TaskSource};
-use fura::trainer::{RunPlan, Trainer};
+use fura::trainer::{Answers, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use fura_model::{
     Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Wanted, Workspace,
@@ -198,7 +198,13 @@ fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
         .map(|text| text.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap())
         .collect();
     let config = EsConfig { seed: 9, sigma: 0.1, alpha: 0.3, turns, ..EsConfig::default() };
-    let plan = RunPlan { tasks: source.describe(), requests: 5, reward: Reward::LogExpected, generations: 6 };
+    let plan = RunPlan {
+        tasks: source.describe(),
+        requests: 5,
+        reward: Reward::LogExpected,
+        answers: Answers::Scored,
+        generations: 6,
+    };
     let log = folder.path().join("turns.runlog");
     let mut trainer = Trainer::create(&model, 0, plan, config.clone(), &log).unwrap();
     let mut reference = Estimator::new(config, &layout).unwrap();
@@ -206,7 +212,7 @@ fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
     let cancel = AtomicBool::new(false);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     for _ in 0..6 {
-        let questions = trainer.questions(&source).unwrap();
+        let questions = trainer.questions(&scorer, &source).unwrap();
         pool.install(|| trainer.step(&mut scorer, &questions, &cancel)).unwrap().unwrap();
         let count = reference.ask().len();
         let rewards: Vec<f64> = {

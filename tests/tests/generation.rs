@@ -1,12 +1,15 @@
 //! Many requests at once give what each gives alone, in any order, batch, cache and number of threads.
 
+use fura::core::estimator::{EsConfig, Estimator};
 use fura::simd::Isa;
 use fura_model::{
     Base, Batch, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members,
-    Model, Plan, Precision, Request, Sampling, Threads, Wanted, Workspace, argmax,
+    Model, Plan, Population, Precision, Request, Rollouts, Sampling, Threads, Wanted, Workspace, argmax,
 };
 use fura_tests::mixed::{Mixed, coordinates, encode};
 use fura_tests::tiny;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests of every kind: greedy and sampled, of three members, constrained, with stop strings, short and long.
 fn requests(model: &Model) -> Vec<Request> {
@@ -189,4 +192,63 @@ fn pieces_of_text_join_to_the_whole_and_never_hold_part_of_a_character_or_a_stop
         .unwrap()
     {}
     assert_eq!(done, 4);
+}
+
+/// Whatever they share: the layers below, the beginnings of their texts, a pass.
+#[test]
+fn rollouts_of_a_population_are_what_each_member_writes_alone() {
+    let (model, _folder) = tiny::open(12, 32);
+    let layers = model.config().layers;
+    let cancel = AtomicBool::new(false);
+    for shared in 0..layers {
+        let layout = model.layout_from(shared);
+        let config = EsConfig { seed: 3, sigma: 0.2, pairs: 18, ..EsConfig::default() };
+        let estimator = Estimator::new(config, &layout).unwrap();
+        let members = Population::new(&estimator, &model, &layout, shared);
+        let count = estimator.ask().len();
+        let mut asked = requests(&model);
+        asked.truncate(3);
+        let drawn = Sampling { temperature: 20.0, seed: 5, ..Sampling::default() };
+        asked.push(Request { sampling: drawn, ..Request::new(encode(&model, "z"), 30) });
+        asked.push(Request::new(encode(&model, "none"), 0));
+        let all: Vec<Request> = asked
+            .iter()
+            .flat_map(|r| (0..count).map(|m| Request { member: m as u32, ..r.clone() }))
+            .collect();
+        let engine = Engine::new(&model, Isa::scalar(), Threads::Serial);
+        let plan = Plan { rows: 64, sequences: 16, positions: 128 };
+        let alone = generate(engine, &members, all, plan, 2048, Precision::Single);
+        // Of the long text of 30 tokens.
+        let distinct = |tokens: usize| {
+            let texts = alone[3 * count..4 * count].iter().map(|c| &c.tokens[..tokens.min(c.tokens.len())]);
+            texts.collect::<BTreeSet<_>>().len()
+        };
+        let parted: Vec<usize> = (1..=30).map(distinct).collect();
+        assert!(
+            parted.iter().any(|n| 1 < *n && *n < count / 2),
+            "members part one after the other: {parted:?}"
+        );
+        for (isa, threads) in Isa::available().zip([3, 1, 2, 3, 1]) {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut rollouts = Rollouts::new(&model, isa, threads);
+            // Twice, since buffers are used again, with another prompt in between.
+            for asked in [&asked[..], &asked[..1], &asked[..]] {
+                let got = pool.install(|| rollouts.complete(&members, count, shared, asked, &cancel));
+                let expected = &alone[..asked.len() * count];
+                assert_eq!(got.unwrap().unwrap(), expected, "{isa:?}, {threads} threads, {shared} shared");
+            }
+        }
+    }
+    let mut rollouts = Rollouts::new(&model, Isa::detect(), 1);
+    let mut complete = |requests: &[Request]| rollouts.complete(&Base, 1, 0, requests, &cancel);
+    assert_eq!(complete(&[]).unwrap(), Some(Vec::new()));
+    assert!(complete(&[Request::new(Vec::new(), 1)]).is_err());
+    assert!(complete(&[Request::new(vec![97; model.config().context + 1], 1)]).is_err());
+    // As many tokens as there are, until the context is full.
+    let full = complete(&[Request::new(vec![97; model.config().context - 2], usize::MAX)]).unwrap().unwrap();
+    assert!(
+        full[0].finish == Finish::Stop || (full[0].finish, full[0].tokens.len()) == (Finish::ContextFull, 3)
+    );
+    cancel.store(true, Ordering::Relaxed);
+    assert_eq!(rollouts.complete(&Base, 1, 0, &[Request::new(vec![97], 5)], &cancel).unwrap(), None);
 }

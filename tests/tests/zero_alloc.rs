@@ -9,7 +9,7 @@ use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
 use fura::tasks::{TaskSet, TaskSource};
-use fura::trainer::{RunPlan, Trainer};
+use fura::trainer::{Answers, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use fura_tests::tiny;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -59,6 +59,7 @@ fn training() {
             tasks: source.describe(),
             requests: 16,
             reward: Reward::LogExpected,
+            answers: Answers::Scored,
             generations: 1000,
         };
         // All trained layers together, or layers that take turns with populations of their own.
@@ -70,7 +71,7 @@ fn training() {
         let log = folder.path().join(format!("{threads}.runlog"));
         let mut trainer = Trainer::create(&model, threads % 2, plan, config, &log).unwrap();
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);
-        let questions: Vec<Question> = trainer.questions(&source).unwrap();
+        let questions = trainer.questions(&scorer, &source).unwrap();
         let (warm, counted) = pool.install(|| {
             let mut step = || trainer.step(&mut scorer, &questions, &cancel).unwrap().unwrap();
             // Buffers and the pool's own queues reach their size; every thread has run a wave.

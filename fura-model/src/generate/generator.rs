@@ -1,21 +1,18 @@
 //! Continuous batching: running sequences share each pass, finished ones give their rows of the cache to waiting ones.
 
+use super::choose::Chooser;
 use super::rows::FreeRows;
 use super::slot::Slot;
 use super::{Completion, Event, Finish, Request};
 use crate::batch::Batch;
 use crate::cache::{KvCache, Precision};
 use crate::error::ModelError;
-use crate::forward::{Engine, HEAD_ROWS, Wanted};
+use crate::forward::{Engine, Wanted};
 use crate::members::Members;
 use crate::model::Model;
-use crate::sampling::Sampler;
 use crate::workspace::{Plan, Workspace};
 use fura_simd::attention::Span;
 use std::collections::{BTreeMap, VecDeque};
-
-/// Allowed tokens up to which only their own logits are computed.
-const FEW: usize = 64;
 
 /// Tokens from which on a common beginning is kept apart.
 const WORTH_SHARING: usize = 8;
@@ -50,8 +47,7 @@ pub struct Generator<'m> {
     cache: KvCache,
     free: FreeRows,
     batch: Batch,
-    sampler: Sampler,
-    logits: Vec<f32>,
+    chooser: Chooser,
     prefixes: Vec<Prefix>,
     waiting: VecDeque<(usize, Request)>,
     slots: Vec<Slot<'m>>,
@@ -76,8 +72,7 @@ impl<'m> Generator<'m> {
             cache: KvCache::with_precision(model.config(), cache_rows, precision),
             free: FreeRows::new(cache_rows),
             batch: Batch::with_capacity(plan.rows, passes.sequences),
-            sampler: Sampler::default(),
-            logits: vec![0.0; plan.sequences.min(HEAD_ROWS) * model.config().vocab],
+            chooser: Chooser::new(model, plan.sequences),
             prefixes: Vec::new(),
             waiting: VecDeque::new(),
             slots: Vec::with_capacity(plan.sequences),
@@ -136,28 +131,7 @@ impl<'m> Generator<'m> {
     /// An empty prompt, one that is longer than a sequence may be, a token outside the vocabulary, or settings that
     /// are impossible.
     pub fn submit(&mut self, request: Request) -> Result<usize, ModelError> {
-        request.sampling.check()?;
-        let (vocab, room) = (self.model.config().vocab, self.room());
-        if request.prompt.is_empty() {
-            return Err(ModelError::Capacity { what: "prompt tokens (it is empty)", asked: 1, planned: 0 });
-        }
-        if request.prompt.len() > room {
-            let (asked, planned) = (request.prompt.len(), room);
-            return Err(ModelError::Capacity { what: "prompt tokens", asked, planned });
-        }
-        if let Some(&id) = request.prompt.iter().find(|t| **t as usize >= vocab) {
-            return Err(ModelError::Token { id, vocab });
-        }
-        if let Some(c) = &request.constraint
-            && c.vocabulary() != vocab
-        {
-            let (asked, planned) = (c.vocabulary(), vocab);
-            return Err(ModelError::Capacity {
-                what: "tokens of the constraint's vocabulary",
-                asked,
-                planned,
-            });
-        }
+        request.check(self.model, self.room())?;
         self.submitted += 1;
         self.waiting.push_back((self.submitted - 1, request));
         Ok(self.submitted - 1)
@@ -326,61 +300,22 @@ impl<'m> Generator<'m> {
 
     /// Chooses a token for each sequence that is ready.
     fn choose(&mut self, engine: &Engine<'_>, report: &mut dyn FnMut(Event<'_>)) {
-        let vocab = self.model.config().vocab;
-        let tokenizer = self.model.tokenizer();
-        let isa = engine.isa();
-        self.ended.clear();
-        for ready in self.ready.chunks(HEAD_ROWS.min(self.plan.sequences)) {
-            let mut rows = [0; HEAD_ROWS];
-            let mut n = 0;
-            for (row, i) in ready {
-                if self.slots[*i].constraint.as_mut().is_none_or(|c| c.allowed().len() > FEW) {
-                    rows[n] = *row;
-                    n += 1;
-                }
-            }
-            let (all, _) = self.logits.split_at_mut(n * vocab);
-            engine.logits_of_rows(&mut self.ws, &rows[..n], all);
-            let mut all = self.logits.chunks_exact(vocab);
-            for (row, i) in ready {
-                let slot = &mut self.slots[*i];
-                let (sampling, step) = (slot.request.sampling, slot.step());
-                let token = match &mut slot.constraint {
-                    None => {
-                        let logits = all.next().unwrap_or_default().iter().copied();
-                        self.sampler.choose(isa, &sampling, step, (0..).zip(logits))
-                    }
-                    Some(c) => {
-                        let ends = if c.is_complete() { tokenizer.stop_ids() } else { &[] };
-                        let allowed = c.allowed();
-                        if allowed.len() <= FEW {
-                            let mut logits = [0.0; FEW];
-                            let logits = &mut logits[..allowed.len()];
-                            engine.logits_of(&mut self.ws, *row, allowed, logits);
-                            let text = allowed.iter().copied().zip(logits.iter().copied());
-                            let ends = ends.iter().map(|t| {
-                                let mut logit = [0.0];
-                                engine.logits_of(&mut self.ws, *row, &[*t], &mut logit);
-                                (*t, logit[0])
-                            });
-                            self.sampler.choose(isa, &sampling, step, merge(text, ends))
-                        } else {
-                            let logits = all.next().unwrap_or_default();
-                            let logit = |t: &u32| (*t, logits[*t as usize]);
-                            let all = merge(allowed.iter().map(logit), ends.iter().map(logit));
-                            self.sampler.choose(isa, &sampling, step, all)
-                        }
-                    }
-                };
-                let finish = slot.take(token, tokenizer);
-                if let (Some(token), request) = (token.filter(|t| !tokenizer.is_stop(*t)), slot.number) {
-                    report(Event::Token { request, token, text: slot.fresh_text() });
+        let ended = &mut self.ended;
+        ended.clear();
+        self.chooser.choose(
+            engine,
+            &mut self.ws,
+            &self.ready,
+            &mut self.slots,
+            &mut |i, slot, token, finish| {
+                if let Some(token) = token {
+                    report(Event::Token { request: slot.number, token, text: slot.fresh_text() });
                 }
                 if let Some(finish) = finish {
-                    self.ended.push((*i, finish));
+                    ended.push((i, finish));
                 }
-            }
-        }
+            },
+        );
         // From the last to the first, so that the numbers of those still to go stay right.
         self.ended.sort_unstable_by_key(|(i, _)| *i);
         while let Some((i, finish)) = self.ended.pop() {
@@ -394,19 +329,6 @@ impl<'m> Generator<'m> {
         let completion = slot.complete(finish);
         report(Event::Done { request: slot.number, text: slot.fresh_text(), completion });
     }
-}
-
-/// Two ascending lists as one.
-fn merge(
-    a: impl Iterator<Item = (u32, f32)>,
-    b: impl Iterator<Item = (u32, f32)>,
-) -> impl Iterator<Item = (u32, f32)> {
-    let (mut a, mut b) = (a.peekable(), b.peekable());
-    std::iter::from_fn(move || match (a.peek(), b.peek()) {
-        (Some(x), Some(y)) if y.0 < x.0 => b.next(),
-        (Some(_), _) => a.next(),
-        (None, _) => b.next(),
-    })
 }
 
 impl Engine<'_> {

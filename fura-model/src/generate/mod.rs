@@ -1,13 +1,17 @@
 //! Generating text: requests that share passes, cache and threads.
 
+mod choose;
 mod generator;
 mod request;
+mod rollouts;
 mod rows;
 mod slot;
 mod stop;
+mod text_tree;
 
 pub use generator::Generator;
 pub use request::{Completion, Event, Request};
+pub use rollouts::Rollouts;
 
 /// Why a sequence ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

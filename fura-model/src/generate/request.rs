@@ -2,6 +2,8 @@
 
 use super::Finish;
 use crate::constraint::Constraint;
+use crate::error::ModelError;
+use crate::model::Model;
 use crate::sampling::Sampling;
 
 /// A prompt and how to continue it.
@@ -32,6 +34,35 @@ impl Request {
             stop: Vec::new(),
             constraint: None,
         }
+    }
+}
+
+impl Request {
+    /// Checks that it can be run with sequences of at most `room` tokens.
+    pub(super) fn check(&self, model: &Model, room: usize) -> Result<(), ModelError> {
+        self.sampling.check()?;
+        let vocab = model.config().vocab;
+        if self.prompt.is_empty() {
+            return Err(ModelError::Capacity { what: "prompt tokens (it is empty)", asked: 1, planned: 0 });
+        }
+        if self.prompt.len() > room {
+            let (asked, planned) = (self.prompt.len(), room);
+            return Err(ModelError::Capacity { what: "prompt tokens", asked, planned });
+        }
+        if let Some(&id) = self.prompt.iter().find(|t| **t as usize >= vocab) {
+            return Err(ModelError::Token { id, vocab });
+        }
+        if let Some(c) = &self.constraint
+            && c.vocabulary() != vocab
+        {
+            let (asked, planned) = (c.vocabulary(), vocab);
+            return Err(ModelError::Capacity {
+                what: "tokens of the constraint's vocabulary",
+                asked,
+                planned,
+            });
+        }
+        Ok(())
     }
 }
 

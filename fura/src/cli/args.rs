@@ -262,7 +262,7 @@ pub(crate) struct Train {
     pub(crate) generations: Option<u32>,
     /// Layers that take turns, one turn a generation, each with its number of antithetic pairs; twice as many members
     /// answer the requests [default: each trained layer by itself, after a turn of the top one, such as
-    /// 29x192,28x64,29x192,27x32]
+    /// 29x192,28x64,29x192,27x32; none where answers are written]
     #[arg(long, value_name = "LAYERxPAIRS", value_delimiter = ',')]
     pub(crate) turns: Option<Vec<LayerTurn>>,
     /// Instead of turns, perturb all trained layers together in every generation, with so many antithetic pairs
@@ -283,9 +283,11 @@ pub(crate) struct Train {
     /// Share of the coordinates forgotten in a generation
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     pub(crate) decay: f32,
-    /// What is maximized [default: log-expected]
+    /// What is maximized where answers are scored [default: log-expected]; of written answers it is the mean score
     #[arg(long, value_enum)]
     pub(crate) reward: Option<RewardKind>,
+    #[command(flatten)]
+    pub(crate) answer: AnswerArgs,
     /// Input channels in a block
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) block: u16,
@@ -299,6 +301,32 @@ pub(crate) struct Train {
     /// Held-out questions to evaluate on, of each kind
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) eval: u32,
+}
+
+/// How members answer, and who grades what they write.
+#[derive(Args)]
+pub(crate) struct AnswerArgs {
+    /// How tasks are answered [default: scored if they list answers, else written]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) answers: Option<AnswerKind>,
+    /// How freely written answers are drawn: 0 always takes the most likely token, 1 follows the model's probabilities
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    pub(crate) temperature: f32,
+    /// Seconds without an answer after which an external grader is given up
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// External grader of written answers: a program and its arguments, which speaks JSON Lines [default: the tasks' own
+    /// graders]
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnswerKind {
+    /// By the probabilities of the answers that a task lists; nothing is generated
+    Scored,
+    /// In free text, which a grader judges
+    Written,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -331,6 +359,8 @@ pub(crate) struct Eval {
     /// Specialist file [default: the base model]
     #[arg(long, value_name = "FILE")]
     pub(crate) specialist: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answer: AnswerArgs,
     /// Held-out questions of each kind
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) eval: u32,

@@ -3,14 +3,17 @@
 use super::Outcome;
 use super::args::{Common, Eval};
 use super::report;
-use super::session::{Session, block_of, specialist, tasks};
+use super::session::{Session, answers, block_of, judge, specialist, tasks};
 use anyhow::Result;
-use fura::episodes::play;
-use fura::evaluation::HeldOut;
+use fura::answerer::Answerer;
+use fura::episodes::{EpisodeSuccess, play};
+use fura::evaluation::{Evaluation, HeldOut};
 use fura::model::{Base, Members};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
 use fura::tasks::phone::PhoneSplit;
+use fura::trainer::Answers;
+use fura::writer::Writer;
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
 
@@ -22,17 +25,27 @@ pub(crate) fn run(args: &Eval, common: &Common, cancel: &AtomicBool) -> Result<O
         Some(path) => ("specialist", Box::new(specialist(&session, path, &model)?)),
         None => ("base", Box::new(Base)),
     };
-    let held = HeldOut::new(&model, &source, args.eval as usize)?;
-    let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
-    let result = session.pool.install(|| held.evaluate(&mut scorer, members.as_ref(), cancel))?;
+    let answers = answers(&args.answer, &source);
+    let result = match answers {
+        Answers::Scored => {
+            let scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
+            evaluate(scorer, &session, &source, members.as_ref(), args, cancel)?
+        }
+        Answers::Written { temperature } => {
+            let judge = judge(&args.answer)?;
+            let writer = Writer::new(&model, session.isa, session.threads(), judge, temperature);
+            evaluate(writer, &session, &source, members.as_ref(), args, cancel)?
+        }
+    };
     let Some(result) = result else { return Ok(Outcome::Interrupted) };
     let mut whole = Vec::new();
-    if let TaskSource::Phone(phone) = &source {
+    if let (TaskSource::Phone(phone), Answers::Scored) = (&source, answers) {
+        let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
         for split in PhoneSplit::ALL.into_iter().filter(|split| *split != PhoneSplit::Train) {
             let tasks = phone.whole(split, args.eval as usize);
             let played = session.pool.install(|| play(&mut scorer, members.as_ref(), &tasks, cancel))?;
             let Some(played) = played else { return Ok(Outcome::Interrupted) };
-            whole.push((split.to_string(), played));
+            whole.push((split.to_string(), EpisodeSuccess::of(&played)));
         }
     }
     if common.json {
@@ -53,4 +66,21 @@ pub(crate) fn run(args: &Eval, common: &Common, cancel: &AtomicBool) -> Result<O
         }
     }
     Ok(Outcome::Done)
+}
+
+fn evaluate<A: Answerer + Send>(
+    mut answerer: A,
+    session: &Session,
+    source: &TaskSource,
+    members: &dyn Members,
+    args: &Eval,
+    cancel: &AtomicBool,
+) -> Result<Option<Evaluation>>
+where
+    A::Question: Sync,
+{
+    let held = HeldOut::new(&answerer, source, args.eval as usize)?;
+    let result = session.pool.install(|| held.evaluate(&mut answerer, members, cancel))?;
+    report::faults(&answerer);
+    Ok(result)
 }

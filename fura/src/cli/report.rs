@@ -1,5 +1,6 @@
 //! Tables for people.
 
+use fura::answerer::Answerer;
 use fura::episodes::EpisodeSuccess;
 use fura::evaluation::{Evaluation, Success};
 
@@ -39,5 +40,12 @@ pub(crate) fn episodes(rows: &[(String, EpisodeSuccess)]) {
             s.optimal,
             s.steps
         );
+    }
+}
+
+/// Says how many outputs could not be graded, if any.
+pub(crate) fn faults<A: Answerer>(answerer: &A) {
+    if let (n, Some(why)) = answerer.faults() {
+        eprintln!("{n} outputs could not be graded and counted for nothing; the first: {why}");
     }
 }

@@ -1,13 +1,15 @@
 //! What most commands begin with: instruction set, threads, model, tasks, specialist.
 
-use super::args::Common;
+use super::args::{AnswerArgs, AnswerKind, Common};
 use super::progress::Progress;
 use anyhow::{Context, Result, anyhow};
 use fura::core::specialist::Specialist;
+use fura::judge::Judge;
 use fura::model::{Materialized, Model};
 use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
-use fura::tasks::{Habits, TaskSet, TaskSource};
+use fura::tasks::{External, ExternalSpec, Habits, TaskSet, TaskSource};
+use fura::trainer::Answers;
 use std::path::{Path, PathBuf};
 
 /// Block size when nothing else says one: the quantization group.
@@ -99,4 +101,24 @@ pub(crate) fn block_of(path: Option<&Path>) -> Result<usize> {
         Some(path) => Ok(Specialist::load(path)?.layout().block()),
         None => Ok(BLOCK),
     }
+}
+
+/// Whether the tasks are to be answered by scoring or in writing.
+pub(crate) fn answers(args: &AnswerArgs, source: &TaskSource) -> Answers {
+    let lists = || source.train(0, 1).iter().chain(&source.heldout(1)).all(|t| !t.choices.is_empty());
+    let written = match args.answers {
+        Some(kind) => kind == AnswerKind::Written,
+        None => !args.command.is_empty() || !lists(),
+    };
+    if written { Answers::Written { temperature: args.temperature } } else { Answers::Scored }
+}
+
+/// Who grades: the tasks' own graders, or the command that was given, which is started.
+pub(crate) fn judge(args: &AnswerArgs) -> Result<Judge> {
+    if args.command.is_empty() {
+        return Ok(Judge::Own);
+    }
+    let mut spec = ExternalSpec::new(args.command.clone());
+    spec.item_seconds = args.seconds;
+    Ok(Judge::External(External::start(&spec)?))
 }

@@ -3,18 +3,19 @@
 use super::args::{Common, Train};
 use super::memory::Peak;
 use super::progress::Progress;
-use super::session::{Session, tasks};
+use super::session::{Session, answers, judge, tasks};
 use super::{Outcome, picture, report};
 use anyhow::{Context, Result, bail};
+use fura::answerer::Answerer;
 use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::runlog::{RunHistory, RunLog};
 use fura::evaluation::{Evaluation, HeldOut};
 use fura::model::{Base, Materialized, Model};
-use fura::question::Question;
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
-use fura::trainer::{Defaults, RunPlan, Trainer};
+use fura::trainer::{Answers, Defaults, RunPlan, Trainer, training};
 use fura::turns::LayerTurn;
+use fura::writer::Writer;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -24,102 +25,120 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
     let session = Session::new(common)?;
     let log = with_suffix(&args.out, ".runlog");
     check_paths(args, &log)?;
-    let (block, seed) = if args.resume { resumed(&log)? } else { (usize::from(args.block), args.seed) };
+    let resumed = if args.resume { Some(resumed(&log)?) } else { None };
+    let (block, seed) = resumed.map_or((usize::from(args.block), args.seed), |r| (r.block, r.seed));
     let source = tasks(&args.tasks, seed)?;
     let model = session.model(&args.model, block)?;
-    let settings = settings(args, &model)?;
-    let config = config(args, &settings, &model)?;
-    config.validate()?;
-    let held = HeldOut::new(&model, &source, args.eval as usize)?;
-    let mut finished = false;
-    let mut trainer = if args.resume {
-        let (trainer, history) = Trainer::resume(&model, &source, &log)?;
-        if history.torn_bytes > 0 {
-            eprintln!("{}: cut off {} bytes of an unfinished record", log.display(), history.torn_bytes);
+    let run =
+        Run { args, session: &session, source: &source, model: &model, log: &log, cancel, json: common.json };
+    match resumed.map_or_else(|| answers(&args.answer, &source), |r| r.answers) {
+        Answers::Scored => {
+            run.train(Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS), Answers::Scored)
         }
-        finished = history.finished;
-        trainer
-    } else {
-        // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
-        Question::training(&model, &source, 0, settings.requests)?;
-        Trainer::create(&model, settings.from_layer, plan(&settings, &source), config, &log)?
-    };
-
-    let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
-    let mut peak = Peak::default();
-    // Sized by the first batch of a generation, so that inference and training are compared at the same one.
-    let Some(base) = session.pool.install(|| held.evaluate(&mut scorer, &Base, cancel))? else {
-        return interrupted(args, &trainer);
-    };
-    let questions = trainer.questions(&source)?;
-    session.pool.install(|| {
-        inference_at_the_same_batch(&mut scorer, &trainer, &questions, session.threads(), cancel)
-    })?;
-    peak.sample();
-    let inference_private = peak.bytes();
-    if common.json {
-        println!("{}", json!({"event": "base", "base": base}));
-    } else {
-        report::evaluations(&[("base", &base)]);
-    }
-
-    let rows = scorer.rows();
-    let start = Instant::now();
-    let total = u64::from(trainer.plan().generations);
-    let bar = Progress::new("training", total, common.json);
-    bar.start_at(u64::from(trainer.generation()));
-    while !trainer.is_done() {
-        let questions = trainer.questions(&source)?;
-        let Some(step) = session.pool.install(|| trainer.step(&mut scorer, &questions, cancel))? else {
-            bar.clear();
-            return interrupted(args, &trainer);
-        };
-        peak.sample();
-        if common.json {
-            println!("{}", json!({"event": "generation", "report": step}));
+        written @ Answers::Written { temperature } => {
+            let judge = judge(&args.answer)?;
+            run.train(Writer::new(&model, session.isa, session.threads(), judge, temperature), written)
         }
-        let flat = if step.flat { ", flat: nothing learnt" } else { "" };
-        let message = format!("reward {:.3}, spread {:.3}{flat}", step.mean, step.spread);
-        bar.set(u64::from(trainer.generation()), &message);
     }
-    bar.clear();
-    let seconds = start.elapsed().as_secs_f64();
-    let tokens = scorer.rows() - rows;
-
-    let specialist = trainer.specialist()?;
-    specialist.save(&args.out)?;
-    let transforms = Materialized::new(&model, session.isa, specialist.coordinates(), trainer.from_layer());
-    let Some(trained) = session.pool.install(|| held.evaluate(&mut scorer, &transforms, cancel))? else {
-        return interrupted(args, &trainer);
-    };
-    if !finished {
-        trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
-        trainer.log_mut().finish()?;
-    }
-    let picture = with_suffix(&args.out, ".svg");
-    let history = read(&log)?;
-    std::fs::write(&picture, picture::svg(&history, &model, &specialist))
-        .with_context(|| picture.display().to_string())?;
-    let bytes = std::fs::metadata(&args.out).map(|m| m.len()).unwrap_or_default();
-    let summary = Summary { base, trained, seconds, tokens, bytes, inference_private, peak: peak.bytes() };
-    summary.print(common.json, &model, &trainer, &args.out, &log, &picture);
-    Ok(Outcome::Done)
 }
 
-/// The base model on a generation's batch: copies of it that fill every thread's waves, as the population does.
-fn inference_at_the_same_batch(
-    scorer: &mut Scorer<'_>,
-    trainer: &Trainer<'_>,
-    questions: &[Question],
-    threads: usize,
-    cancel: &AtomicBool,
-) -> Result<()> {
-    let rows: usize = questions.iter().map(Question::rows).sum();
-    // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
-    let enough = (threads * WAVE_ROWS).div_ceil(rows.max(1)) + threads;
-    let members = trainer.estimator().ask().len().min(enough);
-    scorer.score(&Base, members, 0, questions, cancel)?;
-    Ok(())
+/// What a run is made of, whichever way its members answer.
+struct Run<'a> {
+    args: &'a Train,
+    session: &'a Session,
+    source: &'a TaskSource,
+    model: &'a Model,
+    log: &'a Path,
+    cancel: &'a AtomicBool,
+    json: bool,
+}
+
+impl Run<'_> {
+    fn train<A: Answerer + Send>(&self, mut answerer: A, answers: Answers) -> Result<Outcome>
+    where
+        A::Question: Sync,
+    {
+        let Run { args, session, source, model, log, cancel, json } = *self;
+        let settings = settings(args, model, answers)?;
+        let config = config(args, &settings, model)?;
+        config.validate()?;
+        let held = HeldOut::new(&answerer, source, args.eval as usize)?;
+        let mut finished = false;
+        let mut trainer = if args.resume {
+            let (trainer, history) = Trainer::resume(model, source, log)?;
+            if history.torn_bytes > 0 {
+                eprintln!("{}: cut off {} bytes of an unfinished record", log.display(), history.torn_bytes);
+            }
+            finished = history.finished;
+            trainer
+        } else {
+            let plan = plan(&settings, source, answers);
+            // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
+            training(&answerer, source, 0, &plan)?;
+            Trainer::create(model, settings.from_layer, plan, config, log)?
+        };
+
+        let mut peak = Peak::default();
+        // Sized by the first batch of a generation, so that inference and training are compared at the same one.
+        let Some(base) = session.pool.install(|| held.evaluate(&mut answerer, &Base, cancel))? else {
+            return interrupted(args, &trainer);
+        };
+        let questions = trainer.questions(&answerer, source)?;
+        let members = trainer.estimator().ask().len();
+        session.pool.install(|| answerer.fill(members, &questions, cancel))?;
+        peak.sample();
+        let inference_private = peak.bytes();
+        if json {
+            println!("{}", json!({"event": "base", "base": base}));
+        } else {
+            report::evaluations(&[("base", &base)]);
+        }
+
+        let rows = answerer.rows();
+        let start = Instant::now();
+        let total = u64::from(trainer.plan().generations);
+        let bar = Progress::new("training", total, json);
+        bar.start_at(u64::from(trainer.generation()));
+        while !trainer.is_done() {
+            let questions = trainer.questions(&answerer, source)?;
+            let step = session.pool.install(|| trainer.step(&mut answerer, &questions, cancel));
+            let Some(step) = step.inspect_err(|_| bar.clear())? else {
+                bar.clear();
+                return interrupted(args, &trainer);
+            };
+            peak.sample();
+            if json {
+                println!("{}", json!({"event": "generation", "report": step}));
+            }
+            let flat = if step.flat { ", flat: nothing learnt" } else { "" };
+            let message = format!("reward {:.3}, spread {:.3}{flat}", step.mean, step.spread);
+            bar.set(u64::from(trainer.generation()), &message);
+        }
+        bar.clear();
+        let seconds = start.elapsed().as_secs_f64();
+        let tokens = answerer.rows() - rows;
+
+        let specialist = trainer.specialist()?;
+        specialist.save(&args.out)?;
+        let transforms =
+            Materialized::new(model, session.isa, specialist.coordinates(), trainer.from_layer());
+        let trained = session.pool.install(|| held.evaluate(&mut answerer, &transforms, cancel))?;
+        report::faults(&answerer);
+        let Some(trained) = trained else { return interrupted(args, &trainer) };
+        if !finished {
+            trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
+            trainer.log_mut().finish()?;
+        }
+        let picture = with_suffix(&args.out, ".svg");
+        let history = read(log)?;
+        std::fs::write(&picture, picture::svg(&history, model, &specialist))
+            .with_context(|| picture.display().to_string())?;
+        let bytes = std::fs::metadata(&args.out).map(|m| m.len()).unwrap_or_default();
+        let summary =
+            Summary { base, trained, seconds, tokens, bytes, inference_private, peak: peak.bytes() };
+        summary.print(json, model, &trainer, &args.out, log, &picture);
+        Ok(Outcome::Done)
+    }
 }
 
 struct Summary {
@@ -187,7 +206,7 @@ impl Summary {
 }
 
 /// The defaults for the model, with what was chosen on the command line.
-fn settings(args: &Train, model: &Model) -> Result<Defaults> {
+fn settings(args: &Train, model: &Model, answers: Answers) -> Result<Defaults> {
     let d = Defaults::for_model(model);
     let layers = model.config().layers;
     let from_layer = args.from_layer.unwrap_or(d.from_layer);
@@ -197,6 +216,8 @@ fn settings(args: &Train, model: &Model) -> Result<Defaults> {
     let turns = match (&args.turns, args.pairs) {
         (Some(turns), _) => turns.clone(),
         (None, Some(_)) => Vec::new(),
+        // Every token that is written costs the whole head, whichever layer is perturbed, so members are dear.
+        (None, None) if answers != Answers::Scored => Vec::new(),
         (None, None) => LayerTurn::cycle(from_layer, layers),
     };
     Ok(Defaults {
@@ -212,8 +233,14 @@ fn settings(args: &Train, model: &Model) -> Result<Defaults> {
     })
 }
 
-fn plan(s: &Defaults, source: &TaskSource) -> RunPlan {
-    RunPlan { tasks: source.describe(), requests: s.requests, reward: s.reward, generations: s.generations }
+fn plan(s: &Defaults, source: &TaskSource, answers: Answers) -> RunPlan {
+    RunPlan {
+        tasks: source.describe(),
+        requests: s.requests,
+        reward: s.reward,
+        answers,
+        generations: s.generations,
+    }
 }
 
 fn config(args: &Train, s: &Defaults, model: &Model) -> Result<EsConfig> {
@@ -259,10 +286,18 @@ fn check_paths(args: &Train, log: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Block size and seed of the run a log holds.
-fn resumed(log: &Path) -> Result<(usize, u64)> {
+/// What of a run its log decides before it is taken up.
+#[derive(Clone, Copy)]
+struct Resumed {
+    block: usize,
+    seed: u64,
+    answers: Answers,
+}
+
+fn resumed(log: &Path) -> Result<Resumed> {
     let header = read(log)?.header;
-    Ok((header.layout.block(), header.config.seed))
+    let answers = RunPlan::of(&header, log)?.answers;
+    Ok(Resumed { block: header.layout.block(), seed: header.config.seed, answers })
 }
 
 fn read(log: &Path) -> Result<RunHistory> {

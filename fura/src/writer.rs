@@ -1,0 +1,143 @@
+//! Answers in the members' own words, graded.
+
+use crate::answerer::Answerer;
+use crate::error::FuraError;
+use crate::evaluation::Success;
+use crate::judge::Judge;
+use crate::question::{beginning, conversation};
+use crate::reward::Reward;
+use fura_model::{Base, Completion, Members, Model, Request, Rollouts, Sampling};
+use fura_simd::Isa;
+use fura_tasks::{Grade, Task};
+use std::sync::atomic::AtomicBool;
+
+/// A task to be answered in free text.
+#[derive(Clone, Debug)]
+pub struct WrittenQuestion {
+    /// The task, with its grader.
+    pub task: Task,
+    /// Its prompt, and how it is continued.
+    pub request: Request,
+}
+
+/// Lets members write, and a [`Judge`] grade.
+///
+/// All members of a generation draw alike: a question's seed is its own, so that twins differ by their
+/// coordinates alone. At temperature 0, the default, nothing is drawn.
+#[derive(Debug)]
+pub struct Writer<'m> {
+    rollouts: Rollouts<'m>,
+    judge: Judge,
+    temperature: f32,
+    faults: u64,
+    fault: Option<String>,
+}
+
+impl<'m> Writer<'m> {
+    /// A writer for a pool of `threads` threads.
+    pub fn new(model: &'m Model, isa: Isa, threads: usize, judge: Judge, temperature: f32) -> Self {
+        let rollouts = Rollouts::new(model, isa, threads);
+        Self { rollouts, judge, temperature, faults: 0, fault: None }
+    }
+
+    /// Scores of the members `0 .. count`, question by question; NaN for an abstention or a fault, which is counted.
+    fn scores(
+        &mut self,
+        members: &dyn Members,
+        count: usize,
+        shared: usize,
+        questions: &[WrittenQuestion],
+        cancel: &AtomicBool,
+    ) -> Result<Option<Vec<Vec<f64>>>, FuraError> {
+        let requests: Vec<Request> = questions.iter().map(|q| q.request.clone()).collect();
+        let Some(written) = self.rollouts.complete(members, count, shared, &requests, cancel)? else {
+            return Ok(None);
+        };
+        let tasks: Vec<&Task> = questions.iter().map(|q| &q.task).collect();
+        let outputs: Vec<Vec<&str>> =
+            written.chunks(count).map(|c| c.iter().map(|c: &Completion| c.text.as_str()).collect()).collect();
+        let grades = self.judge.grade(&tasks, &outputs);
+        for grade in grades.iter().flatten() {
+            if let Grade::Fault { why, .. } = grade {
+                self.faults += 1;
+                self.fault.get_or_insert_with(|| why.clone());
+            }
+        }
+        let score = |g: &Grade| g.value().unwrap_or(f64::NAN);
+        Ok(Some(grades.iter().map(|g| g.iter().map(score).collect()).collect()))
+    }
+}
+
+impl Answerer for Writer<'_> {
+    type Question = WrittenQuestion;
+
+    fn model(&self) -> &Model {
+        self.rollouts.model()
+    }
+
+    /// # Errors
+    /// A conversation for a model without a chat template, or a text that cannot be encoded.
+    fn question(&self, task: &Task, seed: u64) -> Result<WrittenQuestion, FuraError> {
+        let model = self.rollouts.model();
+        let prompt = match task.messages.is_empty() {
+            true => beginning(model, &task.prompt)?,
+            false => conversation(model, task)?,
+        };
+        let request = Request {
+            stop: task.stop.clone(),
+            sampling: Sampling { temperature: self.temperature, seed, ..Sampling::default() },
+            ..Request::new(prompt, task.max_tokens as usize)
+        };
+        Ok(WrittenQuestion { task: task.clone(), request })
+    }
+
+    /// The mean score. `reward` is not looked at: there are no probabilities to take an expectation over.
+    fn fitness(
+        &mut self,
+        members: &dyn Members,
+        count: usize,
+        shared: usize,
+        questions: &[WrittenQuestion],
+        _reward: Reward,
+        fitness: &mut Vec<f64>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<()>, FuraError> {
+        let Some(scores) = self.scores(members, count, shared, questions, cancel)? else { return Ok(None) };
+        let n = questions.len() as f64;
+        fitness.clear();
+        fitness.extend((0..count).map(|m| scores.iter().map(|of_question| of_question[m]).sum::<f64>() / n));
+        Ok(Some(()))
+    }
+
+    /// Abstentions and faults count as not right.
+    fn success(
+        &mut self,
+        members: &dyn Members,
+        questions: &[WrittenQuestion],
+        cancel: &AtomicBool,
+    ) -> Result<Option<Success>, FuraError> {
+        let Some(scores) = self.scores(members, 1, 0, questions, cancel)? else { return Ok(None) };
+        let right = scores.iter().filter(|s| s[0] >= 1.0).count();
+        let expected = scores.iter().map(|s| if s[0].is_nan() { 0.0 } else { s[0] }).sum();
+        Ok(Some(Success::new(right, questions.len(), right, expected)))
+    }
+
+    fn fill(
+        &mut self,
+        members: usize,
+        questions: &[WrittenQuestion],
+        cancel: &AtomicBool,
+    ) -> Result<(), FuraError> {
+        let requests: Vec<Request> = questions.iter().map(|q| q.request.clone()).collect();
+        self.rollouts.complete(&Base, members, 0, &requests, cancel)?;
+        Ok(())
+    }
+
+    fn rows(&self) -> u64 {
+        self.rollouts.rows()
+    }
+
+    fn faults(&self) -> (u64, Option<&str>) {
+        (self.faults, self.fault.as_deref())
+    }
+}
