@@ -10,6 +10,7 @@
 //! `alpha`, `final` (share of alpha left at the end), `decay`, `momentum`, `average` (first averaged generation), `reward`
 //! (`log_expected`, `expected`, `greedy`), `shaping` (`z_score`, `centred_ranks`, `pair_sign`, `none`).
 
+use fura::answerer::Answerer;
 use fura::core::estimator::{EsConfig, Schedule, Shaping};
 use fura::evaluation::{Evaluation, HeldOut, Success};
 use fura::model::{Base, Materialized, Model};
