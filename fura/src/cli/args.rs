@@ -248,7 +248,8 @@ pub(crate) struct Bench {
 pub(crate) struct Train {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2 for a generated phone user
+    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED or phone:SEED/2 of a phone's user;
+    /// countdown:SEED[/N], calls:SEED or extract:SEED, answered in free text
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
     /// Specialist to write; the run log is written beside it as FILE.runlog, a picture of the run as FILE.svg
@@ -325,7 +326,8 @@ impl From<RewardKind> for Reward {
 pub(crate) struct Eval {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2
+    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED[/2], countdown:SEED[/N], calls:SEED or
+    /// extract:SEED
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
     /// Specialist file [default: the base model]

@@ -7,7 +7,7 @@ use fura::core::specialist::Specialist;
 use fura::model::{Materialized, Model};
 use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
-use fura::tasks::{Habits, TaskSet, TaskSource};
+use fura::tasks::{Generated, Habits, TaskSet, TaskSource};
 use std::path::{Path, PathBuf};
 
 /// Block size when nothing else says one: the quantization group.
@@ -70,13 +70,16 @@ fn cache_folder(common: &Common) -> Result<PathBuf> {
     Ok(PathBuf::from(home).join(".cache").join("fura"))
 }
 
-/// A task file, `habits:SEED`, `phone:SEED` or `phone:SEED/2`.
+/// A task file, or the name of a generated environment: see the help of `--tasks`.
 pub(crate) fn tasks(spec: &str, seed: u64) -> Result<TaskSource> {
     if spec.starts_with("habits:") {
         return Ok(TaskSource::Habits(spec.parse::<Habits>().context("--tasks")?));
     }
     if spec.starts_with("phone:") {
         return Ok(TaskSource::Phone(spec.parse::<Decisions>().context("--tasks")?));
+    }
+    if Generated::is_name(spec) {
+        return Ok(TaskSource::Generated(spec.parse::<Generated>().context("--tasks")?));
     }
     Ok(TaskSource::File { set: TaskSet::open(spec)?, seed })
 }
