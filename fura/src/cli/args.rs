@@ -117,6 +117,29 @@ pub(crate) struct GradeImport {
     /// Grader as JSON, one of ours (columns) or OpenAI's (openai)
     #[arg(long, value_name = "JSON", required_if_eq_any([("format", "columns"), ("format", "openai")]))]
     pub(crate) grader: Option<String>,
+    /// What the tasks are for; files of several splits can be put together with cat
+    #[arg(long, value_enum, default_value = "train")]
+    pub(crate) split: ImportSplit,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ImportSplit {
+    /// Training
+    Train,
+    /// Measuring
+    Heldout,
+    /// Measuring, in wordings that training does not have
+    Phrasings,
+}
+
+impl From<ImportSplit> for fura::tasks::Split {
+    fn from(split: ImportSplit) -> Self {
+        match split {
+            ImportSplit::Train => Self::Train,
+            ImportSplit::Heldout => Self::Heldout,
+            ImportSplit::Phrasings => Self::Phrasings,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
