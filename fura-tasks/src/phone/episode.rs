@@ -2,6 +2,8 @@
 
 use super::action::Action;
 use super::device::{Device, View};
+use super::grammar::grammar;
+use super::screen::Screen;
 use super::task::{End, PhoneTask, called, choices, state};
 
 /// The latest actions that a prompt tells.
@@ -130,6 +132,26 @@ impl Episode {
     #[must_use]
     pub fn choices(&self) -> Vec<String> {
         choices(&self.view, &self.actions())
+    }
+
+    /// The actions that are possible on the screen, as a grammar for decoding constrained to them: a space, then an
+    /// action in its written form, for [`act_text`](Self::act_text). The notation is a part of llama.cpp's GBNF that
+    /// `fura-model` reads.
+    ///
+    /// Texts are free here: the grammar has every [`actions`](Self::actions) of the screen, any other text in a field
+    /// or as an answer, and `open` with every app. Texts with other characters than ASCII have at most 50 characters,
+    /// and no escapes of control characters other than those with a letter.
+    ///
+    /// ```
+    /// use fura_tasks::phone::{Episode, PhoneSplit, User};
+    ///
+    /// let task = User::new(7).task("way.quiet/1", PhoneSplit::Train, 0).unwrap();
+    /// let grammar = Episode::new(task, 1).grammar();
+    /// assert!(grammar.starts_with(r#"root ::= " " ("tap " ("0" | "1" |"#));
+    /// ```
+    #[must_use]
+    pub fn grammar(&self) -> String {
+        grammar(&self.view, self.device.screen == Screen::Home, self.task.end)
     }
 
     /// What is left to do, as a task that begins here; side effects so far still count against it.
