@@ -29,7 +29,7 @@ pub use batch::{Batch, Sequence};
 pub use cache::{KvCache, Precision};
 pub use choice::{Branch, ChoiceTree};
 pub use config::{Activation, ModelConfig, RopeScaling, Variant};
-pub use constraint::{Constraint, ConstraintError};
+pub use constraint::{Constraint, ConstraintError, ConstraintState};
 pub use error::ModelError;
 pub use folder::FolderError;
 pub use forward::{Engine, Threads, Wanted};

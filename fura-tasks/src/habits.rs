@@ -30,7 +30,7 @@ mod filler;
 mod intent;
 mod phrasing;
 
-pub(crate) use filler::CHORES;
+pub(crate) use filler::{CHORES, Slot};
 
 pub use intent::Intent;
 

@@ -49,6 +49,27 @@ pub struct Skipped {
     pub why: String,
 }
 
+impl Imported {
+    /// The tasks moved to another split. Its name is put in front of their ids, so that what comes of a file for
+    /// training and of one for testing can be written into one task file, where ids differ.
+    ///
+    /// ```
+    /// use fura_tasks::{Split, import};
+    /// let row = r#"{"question":"Two and two?","answer":"2+2=<<2+2=4>>4\n#### 4"}"#;
+    /// let test = import::gsm8k("test.jsonl", row.as_bytes())?.into_split(Split::Heldout);
+    /// assert_eq!((test.tasks[0].id.as_str(), test.tasks[0].split), ("heldout-gsm8k-1", Split::Heldout));
+    /// # Ok::<(), fura_tasks::TaskFileError>(())
+    /// ```
+    #[must_use]
+    pub fn into_split(mut self, split: Split) -> Self {
+        for task in self.tasks.iter_mut().filter(|task| task.split != split) {
+            task.split = split;
+            task.id = format!("{split}-{}", task.id);
+        }
+        self
+    }
+}
+
 /// A row of another format: a JSON object.
 type Row = Map<String, Value>;
 

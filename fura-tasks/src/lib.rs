@@ -12,6 +12,7 @@
 //! - [`task_file`]: JSON Lines files of tasks that test themselves when they are read;
 //! - [`task_set`]: the tasks of one file, with the string that identifies them exactly;
 //! - [`habits`]: a generated environment, the hidden habits of a phone's owner;
+//! - [`generated`]: generated environments answered in free text: arithmetic, function calls, JSON;
 //! - [`phone`]: a generated environment, an offline phone with tasks of several steps;
 //! - [`source`]: one way to draw training, held-out and rephrased tasks from any of them;
 //! - [`import`]: task files of others, as tasks of ours;
@@ -33,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 pub mod external;
+pub mod generated;
 pub mod grader;
 pub mod habits;
 pub mod import;
@@ -50,6 +52,7 @@ pub mod task_set;
 pub use external::{
     Environment, EnvironmentFault, External, ExternalError, ExternalSpec, Observation, Request,
 };
+pub use generated::{Generated, GeneratedError};
 pub use grader::{AnyGrader, Grade, Grader, GraderError, GraderSpec, Label};
 pub use habits::{Habits, HabitsError};
 pub use interval::{Interval, wilson95};

@@ -1,5 +1,6 @@
 //! Where tasks come from: a file or an environment.
 
+use crate::generated::Generated;
 use crate::habits::Habits;
 use crate::phone::Decisions;
 use crate::task::{Split, Task};
@@ -31,6 +32,8 @@ pub enum TaskSource {
     Habits(Habits),
     /// Decisions on a generated phone.
     Phone(Decisions),
+    /// Generated tasks answered in free text.
+    Generated(Generated),
 }
 
 impl TaskSource {
@@ -42,6 +45,7 @@ impl TaskSource {
             Self::File { set, seed } => set.sample(*seed, generation, n),
             Self::Habits(habits) => habits.train(generation, n),
             Self::Phone(phone) => phone.train(generation, n),
+            Self::Generated(tasks) => tasks.train(generation, n),
         }
     }
 
@@ -52,6 +56,7 @@ impl TaskSource {
             Self::File { set, .. } => set.of(Split::Heldout).take(n).cloned().collect(),
             Self::Habits(habits) => habits.heldout(n),
             Self::Phone(phone) => phone.heldout(n),
+            Self::Generated(tasks) => tasks.heldout(n),
         }
     }
 
@@ -63,6 +68,7 @@ impl TaskSource {
             Self::File { set, .. } => set.of(Split::Phrasings).take(n).cloned().collect(),
             Self::Habits(habits) => habits.phrasings(n),
             Self::Phone(phone) => phone.phrasings(n),
+            Self::Generated(tasks) => tasks.phrasings(n),
         }
     }
 
@@ -73,6 +79,7 @@ impl TaskSource {
             Self::File { set, seed } => format!("{} seed:{seed}", set.describe()),
             Self::Habits(habits) => habits.describe(),
             Self::Phone(phone) => phone.describe(),
+            Self::Generated(tasks) => tasks.describe(),
         }
     }
 }

@@ -21,7 +21,7 @@ fn gsm8k_rows_are_tasks_whose_worked_answers_are_right() {
     read_back(&imported);
     let task = &imported.tasks[0];
     assert!(task.prompt.starts_with("Question: Janet") && task.prompt.ends_with("\nAnswer:"));
-    assert_eq!(task.answer, "#### 18");
+    assert_eq!((task.answer.as_str(), &task.stop[..]), ("#### 18", &["\nQuestion:".to_owned()][..]));
     for (output, want) in [
         ("16 - 3 - 4 = 9, 9 * 2 = 18\n#### 18", 1.0),
         ("#### 18.", 1.0),

@@ -83,6 +83,12 @@ fn imports_write_task_files_that_pass_their_test() {
     let report = json(&folder, &["grade", "import", "gsm8k", "g.jsonl", "--out", "t.jsonl"]);
     assert_eq!((&report[0]["tasks"], &report[0]["skipped"]), (&1.into(), &1.into()));
     assert_eq!(json(&folder, &["grade", "check", "t.jsonl"])[0]["good"], 1);
+    // The files for training and for measuring, put together.
+    json(&folder, &["grade", "import", "gsm8k", "g.jsonl", "--split", "heldout", "--out", "h.jsonl"]);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    std::fs::write(folder.path().join("both.jsonl"), read("t.jsonl") + &read("h.jsonl")).unwrap();
+    let report = &json(&folder, &["grade", "check", "both.jsonl"])[0];
+    assert_eq!((&report["splits"]["train"], &report["splits"]["heldout"]), (&1.into(), &1.into()));
     let columns = ["grade", "import", "columns", "g.jsonl", "--out", "u.jsonl"];
     assert!(run(&folder, &columns).status.code() == Some(2));
     assert!(!folder.path().join("u.jsonl").exists());

@@ -22,7 +22,7 @@ pub(crate) const CHORES: [&str; 16] = [
 
 /// A kind of hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(crate) enum Slot {
     Activity,
     Chore,
     Event,
@@ -38,7 +38,7 @@ pub(super) enum Slot {
 
 impl Slot {
     /// The texts that fill the hole.
-    pub(super) fn fillers(self) -> &'static [&'static str; 16] {
+    pub(crate) fn fillers(self) -> &'static [&'static str; 16] {
         match self {
             Self::Activity => &[
                 "cook", "run", "study", "drive", "paint", "clean", "work", "stretch", "pack", "iron", "draw",

@@ -13,8 +13,8 @@ const MOST_TOKENS: u32 = 512;
 ///
 /// The prompt is `Question: ...\nAnswer:`. An output must end like the answers do: the number after
 /// `####`, compared by value, so that `18.`, `18.00`, `$18` and `1,234` are read as numbers. What
-/// comes before `####` is not graded; `####` twice is wrong. The worked answer is the task's
-/// `good` example.
+/// comes before `####` is not graded; `####` twice is wrong. The output ends where another question
+/// begins. The worked answer is the task's `good` example.
 ///
 /// ```
 /// use fura_tasks::import;
@@ -42,6 +42,8 @@ pub fn gsm8k(file: &str, reader: impl BufRead) -> Result<Imported, TaskFileError
         let ask = Ask::Prompt(format!("Question: {}\nAnswer:", question.trim()));
         let answer = format!("#### {}", number.trim());
         let mut task = task(format!("gsm8k-{line}"), ask, answer, grade, MOST_TOKENS);
+        // A base model goes on with another question, whose `####` would count.
+        task.stop.push("\nQuestion:".to_owned());
         task.good.push(worked);
         task.tags.push("gsm8k".to_owned());
         Ok(task)

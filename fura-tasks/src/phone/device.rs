@@ -1,5 +1,6 @@
 //! The phone itself: what it remembers, where it is, and what actions do.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -14,6 +15,29 @@ const SHOWN: usize = 40;
 
 /// The most records of a list; a full one takes no more.
 const MOST_RECORDS: usize = 64;
+
+/// What a screen shows.
+#[derive(Debug, Clone)]
+pub(super) struct View {
+    /// The elements that are shown.
+    pub(super) elements: Vec<Element>,
+    /// Whether there are elements below.
+    below: bool,
+    /// Whether there are elements above.
+    above: bool,
+}
+
+impl View {
+    /// The element with this index.
+    pub(super) fn element(&self, index: u8) -> Option<&Element> {
+        self.elements.get(usize::from(index))
+    }
+
+    /// Whether there are elements below and above.
+    pub(super) fn scrolls(&self) -> (bool, bool) {
+        (self.below, self.above)
+    }
+}
 
 /// A phone in some state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,67 +58,62 @@ impl Device {
         device
     }
 
-    /// The elements that the screen shows.
-    pub(super) fn shown(&self) -> Vec<Element> {
-        let mut all = elements(self);
-        let page = usize::from(self.layout.page);
-        all.drain(..usize::from(self.top).min(all.len()));
-        all.truncate(page);
-        all
-    }
-
-    /// Whether there are elements below and above.
-    pub(super) fn scrolls(&self) -> (bool, bool) {
-        let below = elements(self).len() > usize::from(self.top) + usize::from(self.layout.page);
-        (below, self.top > 0)
+    /// What the screen shows. Whoever looks at it more than once keeps it until the next action.
+    pub(super) fn view(&self) -> View {
+        let mut elements = elements(self);
+        let (top, page) = (usize::from(self.top), usize::from(self.layout.page));
+        let below = elements.len() > top + page;
+        elements.drain(..top.min(elements.len()));
+        elements.truncate(page);
+        View { elements, below, above: top > 0 }
     }
 
     /// The name of the screen.
-    pub(super) fn title(&self) -> String {
+    pub(super) fn title(&self) -> Cow<'static, str> {
         match self.screen {
-            Screen::Home => "Home".to_owned(),
-            Screen::Sections => "Settings".to_owned(),
-            Screen::Section(section) => SECTIONS[usize::from(section)].to_owned(),
-            Screen::Values(s) => SETTINGS[usize::from(s)].name.to_owned(),
-            Screen::Clock => "Clock".to_owned(),
-            Screen::List(list) => list.table().title.to_owned(),
-            Screen::Form(list) => format!("{}/New", list.table().title),
+            Screen::Home => "Home".into(),
+            Screen::Sections => "Settings".into(),
+            Screen::Section(section) => SECTIONS[usize::from(section)].into(),
+            Screen::Values(s) => SETTINGS[usize::from(s)].name.into(),
+            Screen::Clock => "Clock".into(),
+            Screen::List(list) => list.table().title.into(),
+            Screen::Form(list) => format!("{}/New", list.table().title).into(),
             Screen::Item(list, item) => {
                 let name = self.data.list(list).get(usize::from(item)).map_or("", |record| &record[0]);
-                format!("{}/{}", list.table().title, line(name))
+                format!("{}/{}", list.table().title, line(name)).into()
             }
             Screen::Pick(list, _) => {
                 let field = list.table().picked.map_or("", |(f, _)| list.table().fields[usize::from(f)]);
-                format!("{}/{field}", list.table().title)
+                format!("{}/{field}", list.table().title).into()
             }
         }
     }
 
-    /// The screen as text: its name, then an element a line.
-    pub(super) fn text(&self) -> String {
-        let mut out = String::with_capacity(256);
+    /// Adds the screen as text: its name, then an element of what it shows a line.
+    pub(super) fn write(&self, view: &View, out: &mut String) {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "Screen: {}", self.title());
-        for (i, element) in self.shown().iter().enumerate() {
-            let _ = match &element.value {
-                Some(value) if value.is_empty() => writeln!(out, "{i} {}: _", line(&element.label)),
-                Some(value) => writeln!(out, "{i} {}: {}", line(&element.label), line(value)),
-                None => writeln!(out, "{i} {}", line(&element.label)),
-            };
+        for (i, element) in view.elements.iter().enumerate() {
+            let _ = write!(out, "{i} ");
+            out.push_str(&line(&element.label));
+            if let Some(value) = &element.value {
+                out.push_str(": ");
+                out.push_str(if value.is_empty() { "_" } else { "" });
+                out.push_str(&line(value));
+            }
+            out.push('\n');
         }
-        out
     }
 
-    /// Does an action; an impossible one changes nothing and is answered with `false`.
-    pub(super) fn act(&mut self, action: &Action) -> bool {
+    /// Does an action on what the screen shows; an impossible one changes nothing and is answered with `false`.
+    pub(super) fn act(&mut self, view: &View, action: &Action) -> bool {
         match action {
-            Action::Tap(n) => self.shown().get(usize::from(*n)).is_some_and(|e| self.tap(e.effect)),
+            Action::Tap(n) => view.element(*n).is_some_and(|e| self.tap(e.effect)),
             Action::Type(n, text) => {
-                text.len() <= TEXT_LIMIT
-                    && self.shown().get(usize::from(*n)).is_some_and(|e| self.type_into(e.effect, text))
+                text.len() <= TEXT_LIMIT && view.element(*n).is_some_and(|e| self.type_into(e.effect, text))
             }
             Action::Scroll(down) => {
-                let (below, above) = self.scrolls();
+                let (below, above) = view.scrolls();
                 let page = self.layout.page;
                 self.top = if *down { self.top.saturating_add(page) } else { self.top.saturating_sub(page) };
                 let possible = if *down { below } else { above };
@@ -216,7 +235,22 @@ impl Device {
 }
 
 /// A text as part of one line: runs of white space and control characters as one space, not too long.
-pub(super) fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> Cow<'_, str> {
+    if is_line(text) { Cow::Borrowed(text) } else { Cow::Owned(made_line(text)) }
+}
+
+/// Whether a text is part of a line as it is, as far as that can be seen at a glance: short, and of ASCII words with one
+/// space between them.
+fn is_line(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() <= SHOWN
+        && bytes.iter().all(|byte| (b' '..0x7f).contains(byte))
+        && !bytes.starts_with(b" ")
+        && !bytes.ends_with(b" ")
+        && !bytes.windows(2).any(|pair| pair == b"  ")
+}
+
+fn made_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(SHOWN));
     let blank = |c: char| c.is_control() || c.is_whitespace();
     for word in text.split(blank).filter(|word| !word.is_empty()) {
@@ -231,4 +265,20 @@ pub(super) fn line(text: &str) -> String {
         out.extend(word.chars().take(left));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_text_that_is_a_line_at_a_glance_is_one(text in "[ -~]{0,45}|[a ]{0,8}|[a\\t\u{e9}\u{a0} ]{0,8}") {
+            let made = made_line(&text);
+            prop_assert_eq!(&line(&text), &made);
+            prop_assert_eq!(&line(&made), &made);
+            prop_assert!(!is_line(&text) || made == text);
+        }
+    }
 }

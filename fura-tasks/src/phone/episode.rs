@@ -1,8 +1,10 @@
 //! A task being done, action by action.
 
 use super::action::Action;
-use super::device::Device;
-use super::task::{End, PhoneTask, choices, state};
+use super::device::{Device, View};
+use super::grammar::grammar;
+use super::screen::Screen;
+use super::task::{End, PhoneTask, called, choices, state};
 
 /// The latest actions that a prompt tells.
 const PAST: usize = 2;
@@ -39,6 +41,8 @@ pub enum Outcome {
 pub struct Episode {
     task: PhoneTask,
     device: Device,
+    /// What its screen shows.
+    view: View,
     past: Vec<String>,
     steps: usize,
     budget: usize,
@@ -50,7 +54,8 @@ impl Episode {
     #[must_use]
     pub fn new(task: PhoneTask, budget: usize) -> Self {
         let device = task.start.clone();
-        Self { task, device, past: Vec::new(), steps: 0, budget, outcome: None }
+        let view = device.view();
+        Self { task, device, view, past: Vec::new(), steps: 0, budget, outcome: None }
     }
 
     /// The budget that fits a task whose shortest solution has `optimal` actions: at level 1 just these, so that one
@@ -87,7 +92,9 @@ impl Episode {
     /// The screen, an element a line; the same text for the same state.
     #[must_use]
     pub fn screen(&self) -> String {
-        self.device.text()
+        let mut text = String::new();
+        self.device.write(&self.view, &mut text);
+        text
     }
 
     /// The state of the phone, for the `state` grader.
@@ -99,24 +106,52 @@ impl Episode {
     /// What the model reads: the goal, its latest actions, the screen.
     #[must_use]
     pub fn prompt(&self) -> String {
-        let past = match &self.past[self.past.len().saturating_sub(PAST)..] {
-            [] => String::new(),
-            last => format!("Past: {}\n", last.join("; ")),
-        };
-        format!("Task: {}\n{past}{}Do:", line_of_goal(&self.task.goal), self.device.text())
+        let mut text = String::with_capacity(384);
+        text.push_str("Task: ");
+        text.extend(line_of_goal(&self.task.goal));
+        text.push('\n');
+        let past = &self.past[self.past.len().saturating_sub(PAST)..];
+        for (i, action) in past.iter().enumerate() {
+            text.push_str(if i == 0 { "Past: " } else { "; " });
+            text.push_str(action);
+        }
+        text.push_str(if past.is_empty() { "" } else { "\n" });
+        self.device.write(&self.view, &mut text);
+        text.push_str("Do:");
+        text
     }
 
     /// The actions that are legal for scored choice and random play; see [`choices`](Self::choices).
     #[must_use]
     pub fn actions(&self) -> Vec<Action> {
-        self.task.actions(&self.device)
+        self.task.actions(&self.device, &self.view)
     }
 
     /// The legal actions as answers to the prompt, in the order of [`actions`](Self::actions): each the label of what
     /// it touches where that is unambiguous, after a space and before a newline. All differ.
     #[must_use]
     pub fn choices(&self) -> Vec<String> {
-        choices(&self.device, &self.actions())
+        choices(&self.view, &self.actions())
+    }
+
+    /// The actions that are possible on the screen, as a grammar for decoding constrained to them: a space, then an
+    /// action in its written form, for [`act_text`](Self::act_text). The notation is a part of llama.cpp's GBNF that
+    /// `fura-model` reads.
+    ///
+    /// Texts are free here: the grammar has every [`actions`](Self::actions) of the screen, any other text in a field
+    /// or as an answer, and `open` with every app. Texts with other characters than ASCII have at most 50 characters,
+    /// and no escapes of control characters other than those with a letter.
+    ///
+    /// ```
+    /// use fura_tasks::phone::{Episode, PhoneSplit, User};
+    ///
+    /// let task = User::new(7).task("way.quiet/1", PhoneSplit::Train, 0).unwrap();
+    /// let grammar = Episode::new(task, 1).grammar();
+    /// assert!(grammar.starts_with(r#"root ::= " " ("tap " ("0" | "1" |"#));
+    /// ```
+    #[must_use]
+    pub fn grammar(&self) -> String {
+        grammar(&self.view, self.device.screen == Screen::Home, self.task.end)
     }
 
     /// What is left to do, as a task that begins here; side effects so far still count against it.
@@ -134,10 +169,10 @@ impl Episode {
         if self.outcome.is_some() {
             return self.outcome;
         }
-        let named = choices(&self.device, std::slice::from_ref(action));
-        self.past.push(named[0].trim().to_owned());
+        self.past.push(called(&self.view, action));
         self.steps += 1;
-        self.device.act(action);
+        self.device.act(&self.view, action);
+        self.view = self.device.view();
         self.outcome = match action {
             Action::Done => Some(self.judge(self.task.end == End::Done)),
             Action::Answer(text) => Some(self.judge(self.task.answer.as_ref() == Some(text))),
@@ -173,6 +208,6 @@ impl Episode {
 }
 
 /// A goal is one line however long; control characters become spaces.
-fn line_of_goal(goal: &str) -> String {
-    goal.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+fn line_of_goal(goal: &str) -> impl Iterator<Item = char> {
+    goal.chars().map(|c| if c.is_control() { ' ' } else { c })
 }

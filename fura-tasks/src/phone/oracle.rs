@@ -26,7 +26,8 @@ pub(super) fn search(task: &PhoneTask, limit: usize, prune: bool) -> Option<Vec<
     let mut queue = VecDeque::from([task.start.clone()]);
     while let Some(device) = queue.pop_front() {
         let at = seen[&device];
-        for action in task.actions(&device) {
+        let view = device.view();
+        for action in task.actions(&device, &view) {
             if matches!(action, Action::Done | Action::Answer(_)) {
                 let right = match &action {
                     Action::Answer(text) => task.answer.as_ref() == Some(text),
@@ -38,7 +39,7 @@ pub(super) fn search(task: &PhoneTask, limit: usize, prune: bool) -> Option<Vec<
                 continue;
             }
             let mut next = device.clone();
-            if !next.act(&action) || seen.contains_key(&next) {
+            if !next.act(&view, &action) || seen.contains_key(&next) {
                 continue;
             }
             if task.end == End::Reached && task.holds(&next) {

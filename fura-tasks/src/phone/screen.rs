@@ -1,5 +1,6 @@
 //! Screens: a list of elements for every place in the phone.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::app::{App, List, SECTIONS, SETTINGS, STOPWATCH};
@@ -74,21 +75,51 @@ pub(super) enum Effect {
     Nothing,
 }
 
+/// A text on a screen: the phone's own or one of its owner's, copied neither way.
+#[derive(Debug, Clone)]
+pub(super) enum Text {
+    Own(&'static str),
+    Shared(Arc<str>),
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Own(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
+impl From<&'static str> for Text {
+    fn from(text: &'static str) -> Self {
+        Self::Own(text)
+    }
+}
+
+impl From<&Arc<str>> for Text {
+    fn from(text: &Arc<str>) -> Self {
+        Self::Shared(Arc::clone(text))
+    }
+}
+
 /// An element of a screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Element {
-    pub(super) label: Arc<str>,
+    pub(super) label: Text,
     /// What it shows after its label.
-    pub(super) value: Option<Arc<str>>,
+    pub(super) value: Option<Text>,
     pub(super) effect: Effect,
 }
 
 impl Element {
-    fn new(label: impl Into<Arc<str>>, effect: Effect) -> Self {
+    fn new(label: impl Into<Text>, effect: Effect) -> Self {
         Self { label: label.into(), value: None, effect }
     }
 
-    fn showing(label: &str, value: impl Into<Arc<str>>, effect: Effect) -> Self {
+    fn showing(label: &'static str, value: impl Into<Text>, effect: Effect) -> Self {
         Self { label: label.into(), value: Some(value.into()), effect }
     }
 
@@ -151,7 +182,7 @@ pub(super) fn elements(device: &Device) -> Vec<Element> {
                 .iter()
                 .zip(list.table().fields)
                 .enumerate()
-                .map(|(i, (text, name))| Element::showing(name, Arc::clone(text), Effect::Draft(i as u8)))
+                .map(|(i, (text, name))| Element::showing(name, text, Effect::Draft(i as u8)))
                 .collect();
             all.push(Element::new("Save", Effect::Save(list)));
             all
@@ -168,9 +199,8 @@ fn setting(device: &Device, s: u8) -> Element {
 
 fn records(device: &Device, list: List) -> Vec<Element> {
     let items = device.data.list(list).iter().enumerate();
-    let mut all: Vec<Element> = items
-        .map(|(i, record)| Element::new(Arc::clone(&record[0]), Effect::Go(Screen::Item(list, i as u8))))
-        .collect();
+    let mut all: Vec<Element> =
+        items.map(|(i, record)| Element::new(&record[0], Effect::Go(Screen::Item(list, i as u8)))).collect();
     if list.table().form > 0 {
         all.push(Element::new("New", Effect::Go(Screen::Form(list))));
     }
@@ -191,10 +221,10 @@ fn record(device: &Device, list: List, item: u8) -> Vec<Element> {
         } else {
             Effect::Nothing
         };
-        all.push(Element::showing(name, Arc::clone(value), effect));
+        all.push(Element::showing(name, value, effect));
     }
     if list == List::Threads {
-        let draft = device.draft.first().map_or_else(|| "".into(), Arc::clone);
+        let draft = device.draft.first().map_or("".into(), Text::from);
         all.push(Element::showing("Reply", draft, Effect::Draft(0)));
         all.push(Element::new("Send", Effect::Send(item)));
     }

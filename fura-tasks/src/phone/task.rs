@@ -1,5 +1,6 @@
 //! One task on the phone: a goal, a start, and what the end must be.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::Places;
 use super::action::Action;
 use super::data::Data;
-use super::device::{Device, line};
+use super::device::{Device, View, line};
 use super::screen::Screen;
 use super::{App, Level};
 use crate::grader::{Predicate, StateSpec};
@@ -93,22 +94,22 @@ impl PhoneTask {
 
     /// The actions that make sense on a screen: every element that does something, every text of the task in every
     /// field, scrolling, back, home, and what can end the task. `open` is left out; it is possible everywhere.
-    pub(super) fn actions(&self, device: &Device) -> Vec<Action> {
+    pub(super) fn actions(&self, device: &Device, view: &View) -> Vec<Action> {
         let mut all = Vec::with_capacity(16);
-        for (n, element) in (0u8..).zip(device.shown()) {
+        for (n, element) in (0u8..).zip(&view.elements) {
             if element.is_field() {
                 all.extend(self.texts.iter().map(|text| Action::Type(n, Arc::clone(text))));
             } else if element.effect != super::screen::Effect::Nothing {
                 all.push(Action::Tap(n));
             }
-            if let (End::Answer, Some(value)) = (self.end, element.value) {
-                let answer = Action::Answer(value);
+            if let (End::Answer, Some(value)) = (self.end, &element.value) {
+                let answer = Action::Answer(Arc::from(&**value));
                 if !all.contains(&answer) {
                     all.push(answer);
                 }
             }
         }
-        let (below, above) = device.scrolls();
+        let (below, above) = view.scrolls();
         all.extend(below.then_some(Action::Scroll(true)));
         all.extend(above.then_some(Action::Scroll(false)));
         if device.screen != Screen::Home {
@@ -172,22 +173,38 @@ pub(super) fn state(device: &Device) -> Value {
 
 /// What an action is called among the legal answers of a screen: the label of what it touches where that is unlike
 /// all others, else its written form.
-pub(super) fn choices(device: &Device, actions: &[Action]) -> Vec<String> {
-    let shown = device.shown();
-    let name = |action: &Action| match action {
-        Action::Tap(n) => shown.get(usize::from(*n)).map(|e| line(&e.label)),
+pub(super) fn choices(view: &View, actions: &[Action]) -> Vec<String> {
+    let names: Vec<Option<Cow<'_, str>>> = actions.iter().map(|action| name(view, action)).collect();
+    // A newline ends each, so that none is the beginning of another.
+    (0..actions.len())
+        .map(|i| match names[i].as_deref().filter(|name| is_usable(name, &names)) {
+            Some(name) => [" ", name, "\n"].concat(),
+            None => format!(" {}\n", actions[i]),
+        })
+        .collect()
+}
+
+/// What a single action is called by itself: as [`choices`] does, without others to be unlike.
+pub(super) fn called(view: &View, action: &Action) -> String {
+    match name(view, action).filter(|name| is_usable(name, &[])) {
+        // Nothing typed leaves a space at the end.
+        Some(name) => name.trim_end().to_owned(),
+        None => action.to_string(),
+    }
+}
+
+fn name<'a>(view: &'a View, action: &Action) -> Option<Cow<'a, str>> {
+    match action {
+        Action::Tap(n) => view.element(*n).map(|e| line(&e.label)),
         Action::Type(n, text) => {
-            shown.get(usize::from(*n)).map(|e| format!("{}: {}", line(&e.label), line(text)))
+            view.element(*n).map(|e| [&*line(&e.label), ": ", &*line(text)].concat().into())
         }
         _ => None,
-    };
-    let names: Vec<Option<String>> = actions.iter().map(name).collect();
-    let usable = |i: usize| {
-        let name = names[i].as_deref().filter(|name| !name.is_empty())?;
-        let alone = names.iter().filter(|other| other.as_deref() == Some(name)).count() == 1;
-        (alone && name.parse::<Action>().is_err()).then_some(name)
-    };
-    let text = |i: usize| usable(i).map_or_else(|| actions[i].to_string(), str::to_owned);
-    // A newline ends each, so that none is the beginning of another.
-    (0..actions.len()).map(|i| format!(" {}\n", text(i))).collect()
+    }
+}
+
+/// Whether a name stands for one action only.
+fn is_usable(name: &str, names: &[Option<Cow<'_, str>>]) -> bool {
+    let same = names.iter().flatten().filter(|other| *other == name).take(2).count();
+    !name.is_empty() && same <= 1 && name.parse::<Action>().is_err()
 }

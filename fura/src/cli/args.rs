@@ -117,6 +117,29 @@ pub(crate) struct GradeImport {
     /// Grader as JSON, one of ours (columns) or OpenAI's (openai)
     #[arg(long, value_name = "JSON", required_if_eq_any([("format", "columns"), ("format", "openai")]))]
     pub(crate) grader: Option<String>,
+    /// What the tasks are for; files of several splits can be put together with cat
+    #[arg(long, value_enum, default_value = "train")]
+    pub(crate) split: ImportSplit,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ImportSplit {
+    /// Training
+    Train,
+    /// Measuring
+    Heldout,
+    /// Measuring, in wordings that training does not have
+    Phrasings,
+}
+
+impl From<ImportSplit> for fura::tasks::Split {
+    fn from(split: ImportSplit) -> Self {
+        match split {
+            ImportSplit::Train => Self::Train,
+            ImportSplit::Heldout => Self::Heldout,
+            ImportSplit::Phrasings => Self::Phrasings,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -248,7 +271,8 @@ pub(crate) struct Bench {
 pub(crate) struct Train {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2 for a generated phone user
+    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED or phone:SEED/2 of a phone's user;
+    /// countdown:SEED[/N], calls:SEED or extract:SEED, answered in free text
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
     /// Specialist to write; the run log is written beside it as FILE.runlog, a picture of the run as FILE.svg
@@ -353,7 +377,8 @@ impl From<RewardKind> for Reward {
 pub(crate) struct Eval {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or habits:SEED, phone:SEED or phone:SEED/2
+    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED[/2], countdown:SEED[/N], calls:SEED or
+    /// extract:SEED
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
     /// Specialist file [default: the base model]

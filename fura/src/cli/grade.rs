@@ -160,6 +160,7 @@ fn import(args: &GradeImport, common: &Common) -> Result<()> {
             import::columns(&name, reader, &grader)?
         }
     };
+    let imported = imported.into_split(args.split.into());
     for skipped in &imported.skipped {
         eprintln!("{name}: line {}: left out: {}", skipped.line, skipped.why.replace('\n', " "));
     }

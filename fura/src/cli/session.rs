@@ -8,7 +8,7 @@ use fura::judge::Judge;
 use fura::model::{Materialized, Model};
 use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
-use fura::tasks::{External, ExternalSpec, Habits, TaskSet, TaskSource};
+use fura::tasks::{External, ExternalSpec, Generated, Habits, TaskSet, TaskSource};
 use fura::trainer::Answers;
 use std::path::{Path, PathBuf};
 
@@ -72,13 +72,16 @@ fn cache_folder(common: &Common) -> Result<PathBuf> {
     Ok(PathBuf::from(home).join(".cache").join("fura"))
 }
 
-/// A task file, `habits:SEED`, `phone:SEED` or `phone:SEED/2`.
+/// A task file, or the name of a generated environment: see the help of `--tasks`.
 pub(crate) fn tasks(spec: &str, seed: u64) -> Result<TaskSource> {
     if spec.starts_with("habits:") {
         return Ok(TaskSource::Habits(spec.parse::<Habits>().context("--tasks")?));
     }
     if spec.starts_with("phone:") {
         return Ok(TaskSource::Phone(spec.parse::<Decisions>().context("--tasks")?));
+    }
+    if Generated::is_name(spec) {
+        return Ok(TaskSource::Generated(spec.parse::<Generated>().context("--tasks")?));
     }
     Ok(TaskSource::File { set: TaskSet::open(spec)?, seed })
 }
