@@ -8,9 +8,9 @@ use crate::error::FuraError;
 use crate::evaluation::Success;
 use crate::question::Question;
 use crate::reward::{Reward, best};
+use crate::writer::text_of;
 use fura_model::{
-    Base, Batch, Completion, Engine, Generator, KvCache, Members, Model, Plan, Precision, Request, Threads,
-    Wanted, Workspace,
+    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Threads, Wanted, Workspace,
 };
 use fura_simd::Isa;
 use fura_tasks::Task;
@@ -21,9 +21,6 @@ use std::sync::{Mutex, PoisonError};
 /// Rows of a wave: enough that the weights' traffic and a member's transforms are spread over many rows; more
 /// only costs memory.
 pub const WAVE_ROWS: usize = 768;
-
-/// Questions that are answered in free text side by side.
-const FREE: usize = 32;
 
 /// Buffers of one thread.
 #[derive(Debug)]
@@ -225,22 +222,25 @@ impl<'m> Scorer<'m> {
     }
 
     /// How many questions the model would answer by free greedy decoding: what it writes, choosing the most likely of the
-    /// whole vocabulary at each place, begins with the tokens of a fully rewarded answer.
+    /// whole vocabulary at each place, begins with the tokens of a fully rewarded answer. `None` if cancelled.
     ///
     /// # Errors
     /// As [`Engine::forward`].
-    pub fn free_greedy(&mut self, members: &dyn Members, questions: &[Question]) -> Result<usize, FuraError> {
+    pub fn free_greedy(
+        &mut self,
+        members: &dyn Members,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<Option<usize>, FuraError> {
         let request = |q: &Question| {
             Request::new(q.prompt.clone(), q.rewarded().map(Vec::len).max().unwrap_or_default())
         };
         let requests: Vec<Request> = questions.iter().map(request).collect();
-        let positions = requests.iter().map(|r| r.prompt.len() + r.max_tokens).max().unwrap_or(1);
-        let plan = Plan { rows: self.wave_rows.max(positions), sequences: FREE, positions };
-        let mut generator = Generator::new(self.model, plan, FREE * positions, Precision::Single);
-        let engine = Engine::new(self.model, self.isa, Threads::Pool);
-        let written = engine.generate(members, requests, &mut generator)?;
+        let Some(written) = text_of(self.model, self.isa, members, requests, cancel)? else {
+            return Ok(None);
+        };
         let right = |(q, c): &(&Question, &Completion)| q.rewarded().any(|a| c.tokens.starts_with(a));
-        Ok(questions.iter().zip(&written).filter(right).count())
+        Ok(Some(questions.iter().zip(&written).filter(right).count()))
     }
 
     /// Log-probabilities under the base model.
@@ -299,7 +299,7 @@ impl Answerer for Scorer<'_> {
             right += usize::from(q.rewards[best(p)] >= 1.0);
             expected += Reward::Expected.of(p, &q.rewards);
         }
-        let free = self.free_greedy(members, questions)?;
+        let Some(free) = self.free_greedy(members, questions, cancel)? else { return Ok(None) };
         Ok(Some(Success::new(right, questions.len(), free, expected)))
     }
 

@@ -6,10 +6,34 @@ use crate::evaluation::Success;
 use crate::judge::Judge;
 use crate::question::{beginning, conversation};
 use crate::reward::Reward;
-use fura_model::{Base, Completion, Members, Model, Request, Rollouts, Sampling};
+use fura_model::{
+    Base, Completion, Engine, Generator, Members, Model, ModelError, Plan, Precision, Request, Rollouts,
+    Sampling, Threads,
+};
 use fura_simd::Isa;
 use fura_tasks::{Grade, Task};
 use std::sync::atomic::AtomicBool;
+
+/// Requests of one member that are worked on side by side, and rows of their passes unless a prompt is longer.
+const SEQUENCES: usize = 32;
+const ROWS: usize = 512;
+
+/// What one member writes after each prompt, many of them side by side. `None` if cancelled.
+pub(crate) fn text_of(
+    model: &Model,
+    isa: Isa,
+    members: &dyn Members,
+    requests: Vec<Request>,
+    cancel: &AtomicBool,
+) -> Result<Option<Vec<Completion>>, ModelError> {
+    let context = model.config().context;
+    let positions =
+        requests.iter().map(|r| r.prompt.len().saturating_add(r.max_tokens).min(context)).max().unwrap_or(1);
+    let plan = Plan { rows: ROWS.max(positions), sequences: SEQUENCES.min(requests.len()), positions };
+    let mut generator = Generator::new(model, plan, (plan.sequences + 1) * positions, Precision::Single);
+    let engine = Engine::new(model, isa, Threads::Pool);
+    engine.generate_until(members, requests, &mut generator, cancel)
+}
 
 /// A task to be answered in free text.
 #[derive(Clone, Debug)]
@@ -28,6 +52,7 @@ pub struct WrittenQuestion {
 pub struct Writer<'m> {
     rollouts: Rollouts<'m>,
     judge: Judge,
+    isa: Isa,
     temperature: f32,
     faults: u64,
     fault: Option<String>,
@@ -37,7 +62,7 @@ impl<'m> Writer<'m> {
     /// A writer for a pool of `threads` threads.
     pub fn new(model: &'m Model, isa: Isa, threads: usize, judge: Judge, temperature: f32) -> Self {
         let rollouts = Rollouts::new(model, isa, threads);
-        Self { rollouts, judge, temperature, faults: 0, fault: None }
+        Self { rollouts, judge, isa, temperature, faults: 0, fault: None }
     }
 
     /// Scores of the members `0 .. count`, question by question; NaN for an abstention or a fault, which is counted.
@@ -50,9 +75,12 @@ impl<'m> Writer<'m> {
         cancel: &AtomicBool,
     ) -> Result<Option<Vec<Vec<f64>>>, FuraError> {
         let requests: Vec<Request> = questions.iter().map(|q| q.request.clone()).collect();
-        let Some(written) = self.rollouts.complete(members, count, shared, &requests, cancel)? else {
-            return Ok(None);
+        let written = match count {
+            // A single member shares nothing with others, but its passes may serve many questions.
+            1 => text_of(self.rollouts.model(), self.isa, members, requests, cancel)?,
+            _ => self.rollouts.complete(members, count, shared, &requests, cancel)?,
         };
+        let Some(written) = written else { return Ok(None) };
         let tasks: Vec<&Task> = questions.iter().map(|q| &q.task).collect();
         let outputs: Vec<Vec<&str>> =
             written.chunks(count).map(|c| c.iter().map(|c: &Completion| c.text.as_str()).collect()).collect();

@@ -13,6 +13,7 @@ use crate::model::Model;
 use crate::workspace::{Plan, Workspace};
 use fura_simd::attention::Span;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tokens from which on a common beginning is kept apart.
 const WORTH_SHARING: usize = 8;
@@ -346,6 +347,25 @@ impl Engine<'_> {
         requests: Vec<Request>,
         generator: &mut Generator<'m>,
     ) -> Result<Vec<Completion>, ModelError> {
+        let all = self.generate_until(members, requests, generator, &AtomicBool::new(false))?;
+        // Nobody cancels.
+        Ok(all.unwrap_or_default())
+    }
+
+    /// As [`Engine::generate`], until `cancel` is set: then `None`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn generate_until<'m>(
+        &self,
+        members: &dyn Members,
+        requests: Vec<Request>,
+        generator: &mut Generator<'m>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Vec<Completion>>, ModelError> {
         assert!(generator.is_idle(), "generate: the generator has requests of its own");
         let first = generator.submitted;
         let mut results: Vec<Option<Completion>> = vec![None; requests.len()];
@@ -354,17 +374,18 @@ impl Engine<'_> {
             generator.share_prefix(member, &shared)?;
         }
         let result = requests.into_iter().try_for_each(|r| generator.submit(r).map(drop)).and_then(|()| {
-            while generator.step(self, members, &mut |event| {
+            let mut report = |event: Event<'_>| {
                 if let Event::Done { request, completion, .. } = event {
                     results[request - first] = Some(completion);
                 }
-            })? {}
+            };
+            while !cancel.load(Ordering::Relaxed) && generator.step(self, members, &mut report)? {}
             Ok(())
         });
         generator.cancel();
         generator.clear_prefixes();
         result?;
         // Every request that was submitted ends, or the step that drops it is an error.
-        Ok(results.into_iter().flatten().collect())
+        Ok((!cancel.load(Ordering::Relaxed)).then(|| results.into_iter().flatten().collect()))
     }
 }
