@@ -53,14 +53,15 @@ pub trait Answerer {
         cancel: &AtomicBool,
     ) -> Result<Option<Success>, FuraError>;
 
-    /// Runs as many copies of the base on the questions as fill the buffers that `members` members would, so that
-    /// what inference takes at the same batch can be measured.
+    /// Runs the base on as much of the questions as fills the buffers that `members` members would, so that what inference
+    /// takes at the same batch can be measured. `shared` is the number of layers that a population would share.
     ///
     /// # Errors
     /// As the engine's.
     fn fill(
         &mut self,
         members: usize,
+        shared: usize,
         questions: &[Self::Question],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError>;

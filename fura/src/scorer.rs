@@ -303,7 +303,13 @@ impl Answerer for Scorer<'_> {
         Ok(Some(Success::new(right, questions.len(), free, expected)))
     }
 
-    fn fill(&mut self, members: usize, questions: &[Question], cancel: &AtomicBool) -> Result<(), FuraError> {
+    fn fill(
+        &mut self,
+        members: usize,
+        _shared: usize,
+        questions: &[Question],
+        cancel: &AtomicBool,
+    ) -> Result<(), FuraError> {
         let rows: usize = questions.iter().map(Question::rows).sum();
         // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
         let enough = (self.threads * self.wave_rows).div_ceil(rows.max(1)) + self.threads;

@@ -253,7 +253,7 @@ impl<'m> Trainer<'m> {
     }
 
     /// Layers below the first linear that the current generation perturbs: in them all members are alike.
-    fn shared_layers(&self) -> usize {
+    pub fn shared_layers(&self) -> usize {
         let layers = self.model.config().layers - self.from_layer;
         let each = self.header.layout.linears().len() / layers;
         self.from_layer + self.estimator.linears().start / each

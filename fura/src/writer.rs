@@ -153,11 +153,14 @@ impl Answerer for Writer<'_> {
     fn fill(
         &mut self,
         members: usize,
+        shared: usize,
         questions: &[WrittenQuestion],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
-        let requests: Vec<Request> = questions.iter().map(|q| q.request.clone()).collect();
-        self.rollouts.complete(&Base, members, 0, &requests, cancel)?;
+        // Buffers are those of the longest question.
+        let longest = questions.iter().map(|q| &q.request).max_by_key(|r| r.prompt.len() + r.max_tokens);
+        let longest: Vec<Request> = longest.cloned().into_iter().collect();
+        self.rollouts.complete(&Base, members, shared, &longest, cancel)?;
         Ok(())
     }
 

@@ -4,7 +4,6 @@
 use fura::core::estimator::EsConfig;
 use fura::model::tokenizer::Specials;
 use fura::model::{Base, Constraint, Engine, Event, Generator, Plan, Precision, Request, Sampling, Threads};
-use fura::question::Question;
 use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;

@@ -85,7 +85,8 @@ impl Run<'_> {
         };
         let questions = trainer.questions(&answerer, source)?;
         let members = trainer.estimator().ask().len();
-        session.pool.install(|| answerer.fill(members, &questions, cancel))?;
+        let shared = trainer.shared_layers();
+        session.pool.install(|| answerer.fill(members, shared, &questions, cancel))?;
         peak.sample();
         let inference_private = peak.bytes();
         if json {
