@@ -33,7 +33,8 @@
 //!
 //! The command runs in its own process group, which is killed as a whole, and with an empty
 //! environment but for `PATH` and the variables that were given. Outputs reach it through the pipe
-//! only. Its standard error is this program's. Two threads belong to each running command: one
+//! only. On Linux its memory and its processor time can be limited; the limits are set as soon as it
+//! runs, and its own processes inherit them. Its standard error is this program's. Two threads belong to each running command: one
 //! writes to it and one reads from it, so that a command that does not read or write can be
 //! abandoned on time; they end with it.
 //!
@@ -54,6 +55,7 @@
 //! shown to have started alike. `done` is false when it is not there. Faults are those of graders.
 
 mod environment;
+mod limits;
 mod process;
 
 pub use environment::{Environment, EnvironmentFault, Observation};
@@ -86,6 +88,12 @@ pub struct ExternalSpec {
     /// Its environment, besides `PATH`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// The most memory that each of its processes may map, in bytes; no limit when absent. Linux only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The most processor time that each of its processes may take, in seconds; no limit when absent. Linux only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<u64>,
 }
 
 fn ten() -> f64 {
@@ -101,10 +109,19 @@ fn three() -> u32 {
 }
 
 impl ExternalSpec {
-    /// A command with the default limits: 10 s without an answer, 60 s a batch, 3 restarts.
+    /// A command with the default limits: 10 s without an answer, 60 s a batch, 3 restarts; none on memory and
+    /// processor time.
     #[must_use]
     pub fn new(command: Vec<String>) -> Self {
-        Self { command, item_seconds: ten(), batch_seconds: sixty(), restarts: three(), env: BTreeMap::new() }
+        Self {
+            command,
+            item_seconds: ten(),
+            batch_seconds: sixty(),
+            restarts: three(),
+            env: BTreeMap::new(),
+            memory_bytes: None,
+            cpu_seconds: None,
+        }
     }
 }
 
@@ -131,6 +148,14 @@ pub enum ExternalError {
         field: &'static str,
         /// Its value.
         value: f64,
+    },
+    /// The operating system does not limit the command.
+    #[error("field `{field}`: the limit cannot be set: {source}; leave it out, or choose another")]
+    Resource {
+        /// The limit.
+        field: &'static str,
+        /// What the operating system said.
+        source: std::io::Error,
     },
     /// The program does not start.
     #[error("command {program:?} cannot be started: {source}; check its path and permissions")]
@@ -352,8 +377,15 @@ fn read(line: &[u8]) -> Result<Reply, String> {
         #[expect(dead_code, reason = "allowed in an answer, for people")]
         why: Option<String>,
     }
-    let line: Line = serde_json::from_slice(line).map_err(|error| format!("not an answer ({error})"))?;
+    let line: Line = serde_json::from_slice(line).map_err(|error| not_an_answer(&error))?;
     Ok(Reply { id: line.id, score: line.score, label: line.label })
+}
+
+/// Why a line is no answer. The error may quote a key, which is whatever the command wrote.
+fn not_an_answer(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let said: String = said.chars().take(160).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("not an answer ({said})")
 }
 
 /// The beginning of a line, for messages.

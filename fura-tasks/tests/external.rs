@@ -320,3 +320,32 @@ fn a_broken_environment_is_a_fault_and_begins_anew() {
     environment.reset(&task, 0).unwrap();
     assert_faults(&[environment.end()], Label::BadScore);
 }
+
+/// Linux limits memory and processor time; elsewhere a spec that asks for it is refused.
+#[test]
+fn memory_and_processor_time_are_limited() {
+    if !python() {
+        return;
+    }
+    let with = |body: &str, memory: Option<u64>, seconds: Option<u64>| {
+        let mut spec = spec(&program(body));
+        (spec.memory_bytes, spec.cpu_seconds) = (memory, seconds);
+        External::start(&spec).map(|mut external| grade(&mut external, 2))
+    };
+    let large = r#"x = bytearray(1 << 30); say({"id": r["id"], "score": 1})"#;
+    let busy = r#"[None for _ in iter(int, 1)]"#;
+    if !cfg!(target_os = "linux") {
+        assert!(matches!(
+            with(large, Some(1), None),
+            Err(ExternalError::Resource { field: "memory_bytes", .. })
+        ));
+        return;
+    }
+    // A gigabyte under a limit of half of one, and a loop without end under one of a second.
+    assert_faults(&with(large, Some(1 << 29), None).unwrap(), Label::Crashed);
+    assert_faults(&with(busy, None, Some(1)).unwrap(), Label::Crashed);
+    // Below its limits a grader is none the wiser.
+    let small = r#"x = bytearray(1 << 20); say({"id": r["id"], "score": 1})"#;
+    let grades = with(small, Some(1 << 29), Some(60)).unwrap();
+    assert!(grades.iter().all(|grade| grade.value() == Some(1.0)), "{grades:?}");
+}

@@ -7,7 +7,8 @@
 use fura_tasks::external::ExternalSpec;
 use fura_tasks::grader::Schema;
 use fura_tasks::import::{self, Imported, OpenAiGrader};
-use fura_tasks::{GraderSpec, Habits, TaskFileError, TaskSet, stress};
+use fura_tasks::phone::{Action, Decisions, Episode, PhoneSplit, User};
+use fura_tasks::{Generated, GraderSpec, Habits, TaskFileError, TaskSet, TaskSource, stress};
 use proptest::prelude::*;
 
 /// A change of bytes; positions are shares of the length.
@@ -220,14 +221,66 @@ fn fuzz_import(bytes: &[u8]) {
     }
 }
 
-/// Small texts: schemas, names of users, graders of others, commands.
+/// Names of environments: one that is read is written back as it was, and gives tasks.
+fn fuzz_name(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (habits, phone, generated) =
+        (text.parse::<Habits>(), text.parse::<Decisions>(), text.parse::<Generated>());
+    // At most one of them reads a name.
+    assert!(usize::from(habits.is_ok()) + usize::from(phone.is_ok()) + usize::from(generated.is_ok()) <= 1);
+    let errors = [
+        habits.as_ref().err().map(ToString::to_string),
+        phone.as_ref().err().map(ToString::to_string),
+        generated.as_ref().err().map(ToString::to_string),
+    ];
+    for error in errors.into_iter().flatten() {
+        assert!(!error.contains('\n') && error.len() < 1000, "{error}");
+    }
+    let source = match (habits, phone, generated) {
+        (Ok(habits), _, _) => TaskSource::Habits(habits),
+        (_, Ok(phone), _) => TaskSource::Phone(phone),
+        (_, _, Ok(generated)) => {
+            assert!(Generated::is_name(text));
+            TaskSource::Generated(generated)
+        }
+        _ => return,
+    };
+    let described = source.describe();
+    let (name, _) = described.split_once(' ').unwrap();
+    // Leading zeros of a seed, and a level or number that is the default, are left out.
+    assert!(name.len() <= text.len(), "{text} {name}");
+    assert_eq!(source.heldout(1).len(), 1);
+}
+
+/// Actions of the phone: what is read is written back as it was; any text leaves an episode as sound as it was.
+fn fuzz_action(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let action = text.parse::<Action>();
+    match &action {
+        Ok(action) => assert_eq!(action.to_string(), text),
+        Err(error) => assert!(!error.to_string().contains('\n')),
+    }
+    for name in ["message.send/3", "contact.ask/3", "way.quiet/1"] {
+        let task = User::new(3).task(name, PhoneSplit::Train, 0).unwrap();
+        let mut episode = Episode::new(task, 4);
+        let before = episode.state();
+        for line in text.lines().take(6) {
+            episode.act_text(line);
+        }
+        if text.lines().all(|line| line.trim().parse::<Action>().is_err()) {
+            assert_eq!(episode.state(), before);
+        }
+        assert!(episode.steps() <= 4);
+        assert_eq!(episode.choices().len(), episode.actions().len());
+        assert!(episode.screen().lines().count() <= 9);
+    }
+}
+
+/// Small texts: schemas, graders of others, commands.
 fn fuzz_small(bytes: &[u8]) {
     let _ = serde_json::from_slice::<Schema>(bytes);
     let _ = serde_json::from_slice::<OpenAiGrader>(bytes);
     let _ = serde_json::from_slice::<ExternalSpec>(bytes);
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = text.parse::<Habits>();
-    }
 }
 
 #[test]
@@ -248,6 +301,16 @@ fn grader_output() {
 #[test]
 fn import() {
     fuzz("import", fuzz_import);
+}
+
+#[test]
+fn name() {
+    fuzz("name", fuzz_name);
+}
+
+#[test]
+fn action() {
+    fuzz("action", fuzz_action);
 }
 
 #[test]

@@ -67,6 +67,18 @@ fn outputs_are_graded_by_tasks_or_by_another_program() {
     assert_eq!((&lines[0]["grade"]["score"], &lines[1]["grade"]["label"]), (&1.0.into(), &"wrong".into()));
     assert_eq!((&lines[2]["mean"], &lines[2]["scores"]), (&0.5.into(), &2.into()));
     assert!(refused(&folder, &["grade", "run", "t.jsonl", "x.jsonl"]).contains("\"c\""));
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../fura-tasks/examples/grader.py");
+    if Command::new("python3").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        let limits: &[&str] =
+            if cfg!(target_os = "linux") { &["--memory", "1G", "--cpu-seconds", "60"] } else { &[] };
+        let external = ["grade", "run", "t.jsonl", "o.jsonl"].iter().chain(limits);
+        let external: Vec<&str> = external.copied().chain(["--", "python3", example]).collect();
+        let lines = json(&folder, &external);
+        assert_eq!(
+            (&lines.last().unwrap()["scores"], &lines.last().unwrap()["faults"]),
+            (&2.into(), &0.into())
+        );
+    }
     // A command that ends at once has graded nothing: two faults, and no mean.
     let lines = json(&folder, &["grade", "run", "t.jsonl", "o.jsonl", "--", "true"]);
     let summary = lines.last().unwrap();

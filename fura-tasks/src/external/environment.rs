@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::process::Kept;
-use super::{ExternalError, ExternalSpec, beginning, label_of, limit, line};
+use super::{ExternalError, ExternalSpec, beginning, label_of, limit, line, not_an_answer};
 use crate::grader::{Grade, Label};
 use crate::task::Task;
 
@@ -164,8 +164,9 @@ impl Environment {
         bytes.push(b'\n');
         self.command.send(bytes).map_err(|why| (Label::Crashed, why))?;
         let read = line(self.command.receive(Instant::now() + self.item_limit))?;
-        let answer: T = serde_json::from_slice(&read)
-            .map_err(|error| (Label::BadReply, format!("not an answer ({error}): {:?}", beginning(&read))))?;
+        let answer: T = serde_json::from_slice(&read).map_err(|error| {
+            (Label::BadReply, format!("{}: {:?}", not_an_answer(&error), beginning(&read)))
+        })?;
         if *id_of(&answer) != id {
             return Err((
                 Label::BadReply,

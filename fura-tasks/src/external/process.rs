@@ -1,6 +1,5 @@
 //! A command with a pipe to and from it.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -15,17 +14,15 @@ const READ_AHEAD: usize = 64;
 /// A command that is kept running, and started anew a limited number of times.
 #[derive(Debug)]
 pub(super) struct Kept {
-    command: Vec<String>,
-    env: BTreeMap<String, String>,
+    spec: ExternalSpec,
     restarts_left: u32,
     process: Option<Process>,
 }
 
 impl Kept {
     pub(super) fn start(spec: &ExternalSpec) -> Result<Self, ExternalError> {
-        let process = Some(Process::start(&spec.command, &spec.env)?);
-        let (command, env) = (spec.command.clone(), spec.env.clone());
-        Ok(Self { command, env, restarts_left: spec.restarts, process })
+        let process = Some(Process::start(spec)?);
+        Ok(Self { spec: spec.clone(), restarts_left: spec.restarts, process })
     }
 
     /// Sends bytes to the command, which is started anew if it was killed and may be.
@@ -35,7 +32,7 @@ impl Kept {
                 return Err("it ended or was killed too often; see its standard error".to_owned());
             }
             self.restarts_left -= 1;
-            self.process = Some(Process::start(&self.command, &self.env).map_err(|error| error.to_string())?);
+            self.process = Some(Process::start(&self.spec).map_err(|error| error.to_string())?);
         }
         if let Some(process) = &self.process {
             process.send(bytes);
@@ -75,14 +72,14 @@ pub(super) enum Event {
 }
 
 impl Process {
-    fn start(command: &[String], env: &BTreeMap<String, String>) -> Result<Self, ExternalError> {
-        let [program, arguments @ ..] = command else { return Err(ExternalError::NoCommand) };
+    fn start(spec: &ExternalSpec) -> Result<Self, ExternalError> {
+        let [program, arguments @ ..] = &spec.command[..] else { return Err(ExternalError::NoCommand) };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).env_clear();
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
         }
-        command.envs(env);
+        command.envs(&spec.env);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let error = |source| ExternalError::Start { program: program.clone(), source };
@@ -94,7 +91,9 @@ impl Process {
         };
         let (to, requests) = channel();
         let (lines, from) = sync_channel(READ_AHEAD);
+        // From here on it is killed when something goes wrong.
         let process = Self { child, to, from };
+        super::limits::set(process.child.id(), spec)?;
         std::thread::Builder::new()
             .name("grader-write".to_owned())
             .spawn(|| write(stdin, requests))

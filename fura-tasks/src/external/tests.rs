@@ -33,7 +33,41 @@ fn ids_are_taken_as_they_were_written() {
     }
 }
 
+/// Answers of all kinds, to be damaged.
+const ANSWERS: [&str; 4] = [
+    r#"{"id":"0.1","score":0.5,"label":"partial","why":"21 != 29"}"#,
+    r#"{"id":"18446744073709551615.0","score":null}"#,
+    r#"{"id":"0","observation":"Screen: Home\n0 Clock","state_hash":"3f1c","done":false}"#,
+    r#"{"id":"3.10","score":1e0}"#,
+];
+
 proptest! {
+    #[test]
+    fn a_damaged_answer_is_an_answer_or_an_error(
+        which in 0..ANSWERS.len(),
+        at in 0.0..1.0f64,
+        cut in 0usize..9,
+        put in prop::sample::select(vec!["", "\"", "}", "{", ",", "null", "-1", "1e999", "NaN", "\\ud800", "0.1", "id", "\u{0}"]),
+    ) {
+        let mut line = ANSWERS[which].as_bytes().to_vec();
+        let from = (at * line.len() as f64) as usize;
+        let to = (from + cut).min(line.len());
+        line.splice(from..to, put.bytes());
+        let mut batch = Batch { number: 3, grades: vec![None; 11], open: 11 };
+        match read(&line) {
+            Err(why) => prop_assert!(!why.contains('\n') && why.len() < 300, "{}", why),
+            Ok(reply) => {
+                if let Place::Here(index) = batch.index_of(&reply.id) {
+                    batch.answer(index, reply);
+                    prop_assert_eq!(batch.open, 10);
+                }
+                // Whatever was answered, a number is one in [0, 1] and all others are faults.
+                let grades = batch.finish(Label::Crashed, "it ended");
+                prop_assert!(grades.iter().filter(|grade| grade.value().is_some()).count() <= 1);
+            }
+        }
+    }
+
     #[test]
     fn any_line_is_an_answer_or_an_error(line in any::<Vec<u8>>()) {
         let _ = read(&line);

@@ -96,6 +96,12 @@ pub(crate) struct GradeRun {
     /// Outputs in a batch of an external grader
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) batch: u32,
+    /// Most memory of an external grader's process, such as 500M or 2G (Linux) [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = super::plan::bytes)]
+    pub(crate) memory: Option<u64>,
+    /// Most seconds of processor time of an external grader's process (Linux) [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu_seconds: Option<u64>,
     /// External grader: a program and its arguments, which speaks JSON Lines [default: the tasks' own graders]
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

@@ -107,6 +107,7 @@ fn grade(args: &GradeRun, common: &Common) -> Result<()> {
         let mut spec = ExternalSpec::new(args.command.clone());
         spec.item_seconds = args.seconds;
         spec.batch_seconds = args.seconds * f64::from(args.batch);
+        (spec.memory_bytes, spec.cpu_seconds) = (args.memory, args.cpu_seconds);
         external = Some(External::start(&spec)?);
     }
     let mut tally = Tally::default();
