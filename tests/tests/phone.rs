@@ -1,6 +1,6 @@
 //! The phone played by a model: with scored choice, and with grammars.
 
-use fura::episodes::play;
+use fura::episodes::{EpisodeSuccess, play};
 use fura::model::{Base, Constraint, ConstraintState, Model};
 use fura::question::Question;
 use fura::scorer::Scorer;
@@ -91,6 +91,7 @@ fn episodes_end_as_those_played_by_hand_with_the_same_policy() {
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 512);
         let played =
             pool.install(|| play(&mut scorer, &Base, &tasks, &AtomicBool::new(false))).unwrap().unwrap();
+        let played = EpisodeSuccess::of(&played);
         assert_eq!((played.n, played.success), (tasks.len(), right as f64 / n));
         assert_eq!((played.steps, played.optimal), (steps as f64 / n, optimal as f64 / n));
         assert!(played.low <= played.success && played.success <= played.high);
