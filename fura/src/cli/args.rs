@@ -230,15 +230,15 @@ pub(crate) struct PlanArgs {
 pub(crate) struct Bench {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Tokens of a prompt that is read alone
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    /// Tokens of a prompt that is read alone; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(0..=8192))]
     pub(crate) prompt: u32,
-    /// Tokens generated in one sequence alone
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    /// Tokens generated in one sequence alone; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=8192))]
     pub(crate) generate: u32,
-    /// Batched runs: numbers of sequences side by side
+    /// Batched runs: numbers of sequences side by side; 0 for none
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
+          value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub(crate) sequences: Vec<u32>,
     /// Batched runs: tokens of each sequence's prompt
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=8192))]

@@ -33,8 +33,10 @@ pub(crate) fn run(args: &Bench, common: &Common, cancel: &AtomicBool) -> Result<
         0 => None,
         n => Some(Crowd::new(&model, n, args.from_layer)?),
     };
-    let mut works = vec![Work::Prompt(prompt), Work::Generate(generate)];
-    for &sequences in &args.sequences {
+    let mut works = Vec::new();
+    works.extend((prompt > 0).then_some(Work::Prompt(prompt)));
+    works.extend((generate > 0).then_some(Work::Generate(generate)));
+    for &sequences in args.sequences.iter().filter(|n| **n > 0) {
         let sequences = sequences as usize;
         works.push(Work::Batched { pp, tg, sequences, perturbed: false });
         if crowd.is_some() {
@@ -44,19 +46,20 @@ pub(crate) fn run(args: &Bench, common: &Common, cancel: &AtomicBool) -> Result<
     if crowd.is_some() {
         works.extend([Work::Score { perturbed: false }, Work::Score { perturbed: true }]);
     }
+    if works.is_empty() {
+        bail!("nothing to measure: --prompt, --generate, --sequences and --members are all 0");
+    }
     let mut cases: Vec<Case> = works.into_iter().map(|work| Case { work, samples: Vec::new() }).collect();
     let works = cases.iter().map(|case| case.work);
     let mut buffers = Buffers::new(&session, &model, works, crowd, args.kv.into())?;
-    // Rounds are interleaved, so that what else the machine does falls on all of them; the first warms up.
-    for round in 0..=args.rounds {
+    session.pool.install(|| buffers.warm_up())?;
+    // Rounds are interleaved, so that what else the machine does falls on all of them.
+    for _ in 0..args.rounds {
         for case in &mut cases {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(Outcome::Interrupted);
             }
-            let seconds = session.pool.install(|| buffers.measure(case.work, cancel))?;
-            if round > 0 {
-                case.samples.push(seconds);
-            }
+            case.samples.push(session.pool.install(|| buffers.measure(case.work, cancel))?);
         }
     }
     let setting = report::Setting { args, cpu: session.isa.tier().name(), threads: session.threads() };

@@ -116,6 +116,13 @@ impl<'m> Buffers<'m> {
         })
     }
 
+    /// A short pass of each kind: the weights come into memory, the threads wake up.
+    pub(super) fn warm_up(&mut self) -> Result<()> {
+        self.batched(self.tokens.len().min(16), 0, 1, false)?;
+        self.batched(0, 1, 1, false)?;
+        Ok(())
+    }
+
     /// Seconds of reading prompts and of generating; those of scoring count as the former.
     pub(super) fn measure(&mut self, work: Work, cancel: &AtomicBool) -> Result<[f64; 2]> {
         match work {
