@@ -141,21 +141,19 @@ fn dots(query: &[f32], block: &[f32]) -> [f32; LANES] {
     let (keys, _) = block.as_chunks::<LANES>();
     // The tree of `fold_add` ends in (0 + 2) + (1 + 3), each the sum of four lanes; one such sum at a time.
     let mut quarters = [[0.0f32; LANES]; 4];
+    let (whole, tail) = query.as_chunks::<LANES>();
+    let (blocks, keys_tail) = keys.as_chunks::<LANES>();
     for (g, quarter) in quarters.iter_mut().enumerate() {
         let mut sums = [[0.0f32; LANES]; 4];
-        let mut at = g;
-        while at + 12 < query.len() {
+        for (query, keys) in whole.iter().zip(blocks) {
             for r in 0..4 {
-                let (q, key) = (query[at + 4 * r], &keys[at + 4 * r]);
                 for l in 0..LANES {
-                    sums[r][l] = q.mul_add(key[l], sums[r][l]);
+                    sums[r][l] = query[g + 4 * r].mul_add(keys[g + 4 * r][l], sums[r][l]);
                 }
             }
-            at += LANES;
         }
         for r in 0..4 {
-            if at + 4 * r < query.len() {
-                let (q, key) = (query[at + 4 * r], &keys[at + 4 * r]);
+            if let (Some(q), Some(key)) = (tail.get(g + 4 * r), keys_tail.get(g + 4 * r)) {
                 for l in 0..LANES {
                     sums[r][l] = q.mul_add(key[l], sums[r][l]);
                 }
