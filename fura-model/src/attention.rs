@@ -80,15 +80,13 @@ impl Attention<'_> {
         let width = self.config().d_query();
         let work: usize = rows.iter().map(|r| (r.position + 1) * width).sum();
         let all = scratch.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if threads == 1 || rows.len() == 1 || work < PARALLEL {
-            if all.is_empty() {
-                all.push(new());
-            }
-            self.rows(rows, q, out, &mut all[0]);
-            return;
-        }
+        // Whether this pass needs them or not, so that a later one does not allocate.
         while all.len() < threads {
             all.push(new());
+        }
+        if threads == 1 || rows.len() == 1 || work < PARALLEL {
+            self.rows(rows, q, out, &mut all[0]);
+            return;
         }
         let scratch = &*scratch;
         let piece = rows.len().div_ceil(PIECES * threads);
