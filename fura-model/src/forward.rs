@@ -3,15 +3,15 @@
 //! Canonical (contract C1): every row's arithmetic is a function of its own sequence and member; nothing
 //! depends on what else is in the batch, on how it was cut, or on threads.
 
+use crate::attention::{Attention, Scratch};
 use crate::batch::Batch;
-use crate::cache::{KvCache, Plane};
+use crate::cache::KvCache;
 use crate::config::Activation;
 use crate::error::ModelError;
 use crate::members::{Members, Transform};
 use crate::model::Model;
 use crate::workspace::{Row, Run, TransformedInput, Workspace};
 use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
-use fura_simd::attention::{HeadRows, Span, attend, attend_half};
 use fura_simd::elementwise::{add, geglu, rms_norm, soft_cap, swiglu};
 use fura_simd::{Isa, block};
 use rayon::prelude::*;
@@ -200,17 +200,23 @@ impl<'m> Engine<'m> {
             let n = rows.len();
             self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
             let d_query = c.d_query();
-            let plane = cache.layer(layer);
-            for ((row, q), out) in rows
-                .iter()
-                .zip(ws.q[..n * d_query].chunks_exact_mut(d_query))
-                .zip(ws.attended.chunks_exact_mut(d_query))
-            {
-                self.head_norms(query_norm, q, &mut ws.head);
-                ws.rope.rotate(q, row.position, layer, windowed);
-                see(batch, *row, c.window(layer), &mut ws.seen);
-                self.attend(plane, &ws.seen, q, &mut ws.scores, out);
-            }
+            let attention = Attention {
+                engine: self,
+                batch,
+                layer,
+                plane: cache.layer(layer),
+                rope: &ws.rope,
+                query_norm,
+            };
+            let plan = ws.plan;
+            attention.run(
+                rows,
+                &mut ws.q[..n * d_query],
+                &mut ws.attended[..n * d_query],
+                self.threads(),
+                &mut ws.attention,
+                || Scratch::new(c, plan.positions, plan.sequences),
+            );
             self.linear(members, layer, 3, runs, &ws.attended[..n * d_query], &mut ws.input, &mut ws.h);
             self.add_output(attention_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
 
@@ -357,7 +363,7 @@ impl<'m> Engine<'m> {
     }
 
     /// Norms every head of a row in place, if the model does.
-    fn head_norms(&self, weight: Option<&[f32]>, row: &mut [f32], head: &mut [f32]) {
+    pub(crate) fn head_norms(&self, weight: Option<&[f32]>, row: &mut [f32], head: &mut [f32]) {
         let Some(weight) = weight else { return };
         for x in row.chunks_exact_mut(weight.len()) {
             head.copy_from_slice(x);
@@ -445,38 +451,6 @@ impl<'m> Engine<'m> {
                 let rows = out.len() / w.d_out();
                 w.multiply(isa, x.slice(i * share, rows), 0..tiles, out, w.d_out());
             });
-        }
-    }
-
-    /// Attention of all heads of one token over the cache rows it sees.
-    fn attend(&self, plane: Plane<'_>, seen: &[Span], q: &[f32], scores: &mut [f32], out: &mut [f32]) {
-        let (c, isa) = (self.model.config(), self.isa);
-        let (d, stride) = (c.head_dim, c.d_kv());
-        let scale = c.attention_scale();
-        let group = c.heads / c.kv_heads;
-        let scores = &mut scores[..seen.iter().map(|s| s.len).sum()];
-        for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
-            let rows = HeadRows { offset: head / group * d, stride };
-            let cap = c.variant.attention_cap;
-            match plane {
-                Plane::Single(k, v) => attend(isa, q, k, v, rows, seen, scale, cap, scores, out),
-                Plane::Half(k, v) => attend_half(isa, q, k, v, rows, seen, scale, cap, scores, out),
-            }
-        }
-    }
-}
-
-/// The cache rows that a token sees, itself last: its sequence's, but for those before the layer's window.
-fn see(batch: &Batch, row: Row, window: Option<usize>, seen: &mut Vec<Span>) {
-    let s = &batch.sequences[row.sequence];
-    let own = Span { first: s.store, len: row.position + 1 - s.past };
-    let mut hidden = (row.position + 1).saturating_sub(window.unwrap_or(usize::MAX));
-    seen.clear();
-    for span in batch.spans[s.spans.clone()].iter().chain([&own]) {
-        let skip = hidden.min(span.len);
-        hidden -= skip;
-        if skip < span.len {
-            seen.push(Span { first: span.first + skip, len: span.len - skip });
         }
     }
 }

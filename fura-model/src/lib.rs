@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod architecture;
+mod attention;
 mod batch;
 mod cache;
 pub mod chat;

@@ -1,12 +1,13 @@
 //! Every buffer of a forward pass, allocated once from a stated plan (contracts C2 and C3).
 
+use crate::attention::Scratch;
 use crate::config::ModelConfig;
 use crate::forward::HEAD_ROWS;
 use crate::model::Model;
 use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
-use fura_simd::attention::Span;
 use fura_simd::block;
+use std::sync::Mutex;
 
 /// How much a workspace must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +55,8 @@ pub struct Workspace {
     pub(crate) head_rows: Vec<f32>,
     /// One head before its norm.
     pub(crate) head: Vec<f32>,
-    /// Attention weights of one head.
-    pub(crate) scores: Vec<f32>,
-    /// The cache rows that one token sees.
-    pub(crate) seen: Vec<Span>,
+    /// One for each thread of a pass that uses several.
+    pub(crate) attention: Mutex<Vec<Scratch>>,
     pub(crate) input: TransformedInput,
     pub(crate) all: Vec<Row>,
     pub(crate) all_runs: Vec<Run>,
@@ -78,7 +77,8 @@ pub(crate) struct TransformedInput {
 }
 
 impl Plan {
-    /// Bytes of a workspace of this plan, its dominant buffers counted exactly.
+    /// Bytes of a workspace of this plan, its dominant buffers counted exactly, on one thread; each further one of a
+    /// pass takes attention's scratch once more, about `4 (head_dim + 1)` bytes a position.
     pub fn workspace_bytes(&self, config: &ModelConfig, block: usize) -> usize {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
         let row = 3 * config.d_model + 2 * config.d_query() + 2 * config.d_kv() + 2 * config.d_ff + widest;
@@ -87,8 +87,9 @@ impl Plan {
         let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK);
         let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
         let fixed = 4 * 2 * HEAD_ROWS * config.d_model + 4 * (widest + block::matrix_len(widest, block));
-        let positions = self.positions.saturating_mul(4 * (tables * config.rotated() + 1));
-        rows.saturating_add(codes).saturating_add(fixed).saturating_add(positions)
+        let positions = self.positions.saturating_mul(4 * tables * config.rotated());
+        let attention = Scratch::bytes(config, self.positions, self.sequences);
+        rows.saturating_add(codes).saturating_add(fixed).saturating_add(positions).saturating_add(attention)
     }
 }
 
@@ -111,8 +112,7 @@ impl Workspace {
             up: vec![0.0; n * c.d_ff],
             head_rows: vec![0.0; 2 * HEAD_ROWS * c.d_model],
             head: vec![0.0; c.head_dim],
-            scores: vec![0.0; plan.positions],
-            seen: Vec::with_capacity(plan.sequences + 1),
+            attention: Mutex::new(vec![Scratch::new(c, plan.positions, plan.sequences)]),
             input: TransformedInput {
                 coordinates: vec![0.0; widest],
                 transform: vec![0.0; block::matrix_len(widest, model.layout().block())],

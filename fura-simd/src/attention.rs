@@ -1,7 +1,7 @@
 //! Attention of one query head over cached keys and values, which may lie in several spans of rows.
 
 use crate::elementwise::cap_lane;
-use crate::lanes::{Stored, dot};
+use crate::lanes::{LANES, Stored, dot};
 use crate::softmax::softmax_body;
 
 /// Where the keys and values of one head lie: row `j` starts at `offset + j * stride`.
@@ -68,20 +68,149 @@ fn score<T: Stored>(
 
 #[inline(always)]
 fn mix<T: Stored>(values: &[T], rows: HeadRows, spans: &[Span], scores: &mut [f32], out: &mut [f32]) {
-    let d = out.len();
     softmax_body(scores);
-    out.fill(0.0);
-    let mut rest = &*scores;
+    // Pieces whose sums stay in registers while the rows go by.
+    let mut first = 0;
+    while out.len() - first >= 4 * LANES {
+        mix_piece::<T, { 4 * LANES }>(values, rows, first, spans, scores, out);
+        first += 4 * LANES;
+    }
+    while out.len() - first >= LANES {
+        mix_piece::<T, LANES>(values, rows, first, spans, scores, out);
+        first += LANES;
+    }
+    while first < out.len() {
+        mix_piece::<T, 1>(values, rows, first, spans, scores, out);
+        first += 1;
+    }
+}
+
+/// Elements `first .. first + N` of the output.
+#[inline(always)]
+fn mix_piece<T: Stored, const N: usize>(
+    values: &[T],
+    rows: HeadRows,
+    first: usize,
+    spans: &[Span],
+    scores: &[f32],
+    out: &mut [f32],
+) {
+    let mut sums = [0.0f32; N];
+    let mut rest = scores;
     for span in spans {
         let (scores, others) = rest.split_at(span.len);
         rest = others;
         for (j, p) in scores.iter().enumerate() {
-            let at = rows.offset + (span.first + j) * rows.stride;
-            for (o, v) in out.iter_mut().zip(&values[at..at + d]) {
-                *o = p.mul_add(v.value(), *o);
+            let at = rows.offset + (span.first + j) * rows.stride + first;
+            let values = &values[at..at + N];
+            for i in 0..N {
+                sums[i] = p.mul_add(values[i].value(), sums[i]);
             }
         }
     }
+    out[first..first + N].copy_from_slice(&sums);
+}
+
+/// Keys of a head, sixteen side by side: element `i` of key `16 b + k` is number `k` of `[b][i]`. The last block
+/// is filled up with zeros.
+#[inline(always)]
+fn transpose_body<T: Stored>(keys: &[T], d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32]) {
+    let n: usize = spans.iter().map(|s| s.len).sum();
+    assert_eq!(out.len(), transposed_len(n, d), "transpose_keys: output length differs from the keys'");
+    let mut j = 0;
+    for span in spans {
+        for row in span.first..span.first + span.len {
+            let at = rows.offset + row * rows.stride;
+            let block = &mut out[j / LANES * LANES * d..][..LANES * d];
+            for (lanes, key) in block.chunks_exact_mut(LANES).zip(&keys[at..at + d]) {
+                lanes[j % LANES] = key.value();
+            }
+            j += 1;
+        }
+    }
+    if !n.is_multiple_of(LANES) {
+        for lanes in out[n / LANES * LANES * d..].chunks_exact_mut(LANES) {
+            lanes[n % LANES..].fill(0.0);
+        }
+    }
+}
+
+/// [`dot`] of the query and each of sixteen keys, a key a lane: the same operations in the same order.
+#[inline(always)]
+fn dots(query: &[f32], block: &[f32]) -> [f32; LANES] {
+    let (keys, _) = block.as_chunks::<LANES>();
+    // The tree of `fold_add` ends in (0 + 2) + (1 + 3), each the sum of four lanes; one such sum at a time.
+    let mut quarters = [[0.0f32; LANES]; 4];
+    let (whole, tail) = query.as_chunks::<LANES>();
+    let (blocks, keys_tail) = keys.as_chunks::<LANES>();
+    for (g, quarter) in quarters.iter_mut().enumerate() {
+        let mut sums = [[0.0f32; LANES]; 4];
+        for (query, keys) in whole.iter().zip(blocks) {
+            for r in 0..4 {
+                for l in 0..LANES {
+                    sums[r][l] = query[g + 4 * r].mul_add(keys[g + 4 * r][l], sums[r][l]);
+                }
+            }
+        }
+        for r in 0..4 {
+            if let (Some(q), Some(key)) = (tail.get(g + 4 * r), keys_tail.get(g + 4 * r)) {
+                for l in 0..LANES {
+                    sums[r][l] = q.mul_add(key[l], sums[r][l]);
+                }
+            }
+        }
+        for l in 0..LANES {
+            quarter[l] = (sums[0][l] + sums[2][l]) + (sums[1][l] + sums[3][l]);
+        }
+    }
+    let mut out = [0.0; LANES];
+    for l in 0..LANES {
+        out[l] = (quarters[0][l] + quarters[2][l]) + (quarters[1][l] + quarters[3][l]);
+    }
+    out
+}
+
+#[inline(always)]
+fn attend_transposed_body<T: Stored>(
+    query: &[f32],
+    keys: &[f32],
+    skip: usize,
+    values: &[T],
+    rows: HeadRows,
+    spans: &[Span],
+    scale: f32,
+    cap: Option<f32>,
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
+    let d = query.len();
+    assert_eq!(out.len(), d, "attend: output length differs from the query's");
+    let n: usize = spans.iter().map(|s| s.len).sum();
+    let (first, end) = (skip / LANES, (skip + n).div_ceil(LANES));
+    assert!(scores.len() >= (end - first) * LANES, "attend: too few scores");
+    let blocks = keys[first * LANES * d..end * LANES * d].chunks_exact(LANES * d);
+    for (block, scores) in blocks.zip(scores.chunks_exact_mut(LANES)) {
+        for (s, dot) in scores.iter_mut().zip(dots(query, block)) {
+            *s = dot * scale;
+        }
+    }
+    let scores = &mut scores[skip % LANES..][..n];
+    if let Some(cap) = cap {
+        for s in scores.iter_mut() {
+            *s = cap_lane(*s, cap);
+        }
+    }
+    mix(values, rows, spans, scores, out);
+}
+
+/// Numbers that [`transpose_keys`] makes of `n` keys of `d` numbers.
+pub fn transposed_len(n: usize, d: usize) -> usize {
+    n.next_multiple_of(LANES) * d
+}
+
+/// Scores that [`attend_transposed`] needs room for if it sees `n` keys.
+pub fn transposed_scores(n: usize) -> usize {
+    n.next_multiple_of(LANES) + LANES
 }
 
 dispatch! {
@@ -122,6 +251,65 @@ dispatch! {
         scores: &mut [f32],
         out: &mut [f32],
     ) = attend_body::<u16>
+}
+
+dispatch! {
+    /// Puts the keys of one head, of `d` numbers each, side by side in blocks of sixteen for [`attend_transposed`]:
+    /// worth while if several queries see them.
+    ///
+    /// # Panics
+    /// If a row lies outside `keys`, or `out` does not hold [`transposed_len`] numbers.
+    pub fn transpose_keys(keys: &[f32], d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
+        = transpose_body::<f32>
+}
+
+dispatch! {
+    /// As [`transpose_keys`] for keys in [f16](crate::half), which are widened.
+    ///
+    /// # Panics
+    /// As [`transpose_keys`].
+    pub fn transpose_keys_half(keys: &[u16], d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
+        = transpose_body::<u16>
+}
+
+dispatch! {
+    /// The bits of [`attend`], with `keys` from [`transpose_keys`]. `spans` are the rows that the query sees, those of the
+    /// transposed keys from number `skip` on; `scores` is scratch.
+    ///
+    /// # Panics
+    /// If a row lies outside `keys` or `values`, `scores` has not room for [`transposed_scores`], or `out` and `query`
+    /// differ in length.
+    pub fn attend_transposed(
+        query: &[f32],
+        keys: &[f32],
+        skip: usize,
+        values: &[f32],
+        rows: HeadRows,
+        spans: &[Span],
+        scale: f32,
+        cap: Option<f32>,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) = attend_transposed_body::<f32>
+}
+
+dispatch! {
+    /// As [`attend_transposed`] on values in [f16](crate::half): the bits of [`attend_half`].
+    ///
+    /// # Panics
+    /// As [`attend_transposed`].
+    pub fn attend_transposed_half(
+        query: &[f32],
+        keys: &[f32],
+        skip: usize,
+        values: &[u16],
+        rows: HeadRows,
+        spans: &[Span],
+        scale: f32,
+        cap: Option<f32>,
+        scores: &mut [f32],
+        out: &mut [f32],
+    ) = attend_transposed_body::<u16>
 }
 
 #[cfg(test)]
@@ -220,6 +408,49 @@ mod tests {
                 assert_eq!(out, expected, "{isa:?}");
                 attend_half(isa, &q, &k, &v, rows, spans, 0.2, Some(3.0), &mut s, &mut out);
                 assert_eq!(out, capped, "{isa:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn transposed_keys_give_the_same_bits() {
+        for (d, n) in [(64usize, 40usize), (80, 17), (5, 33), (24, 1), (150, 16)] {
+            let f = |k: usize, i: usize| ((i * k % 89) as f32 - 44.0) * 0.0371;
+            let q: Vec<f32> = (0..d).map(|i| f(7, i)).collect();
+            let stride = d + 3;
+            let [k, v] = [11, 13]
+                .map(|p| (0..(n + 4) * stride).map(|i| crate::half::narrow(f(p, i))).collect::<Vec<u16>>());
+            let [wide_k, wide_v] = [&k, &v].map(|x| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>());
+            let rows = HeadRows { offset: 1, stride };
+            // Two spans with a gap, of which the query sees the keys from `skip` on.
+            let all = [Span { first: 0, len: n / 2 }, Span { first: n / 2 + 3, len: n - n / 2 }];
+            for skip in [0, 1, n / 2, n - 1] {
+                let seen = [
+                    Span { first: skip, len: (n / 2).saturating_sub(skip) },
+                    Span { first: n / 2 + 3 + skip.saturating_sub(n / 2), len: n - skip.max(n / 2) },
+                ];
+                for cap in [None, Some(3.0)] {
+                    let (mut s, mut expected) = (vec![0.0; n - skip], vec![0.0; d]);
+                    let scalar = Isa::scalar();
+                    attend(scalar, &q, &wide_k, &wide_v, rows, &seen, 0.2, cap, &mut s, &mut expected);
+                    for isa in Isa::available() {
+                        // What was there before does not matter.
+                        let mut keys = vec![f32::NAN; transposed_len(n, d)];
+                        let mut s = vec![f32::NAN; transposed_scores(n - skip)];
+                        let mut out = vec![f32::NAN; d];
+                        transpose_keys(isa, &wide_k, d, rows, &all, &mut keys);
+                        attend_transposed(
+                            isa, &q, &keys, skip, &wide_v, rows, &seen, 0.2, cap, &mut s, &mut out,
+                        );
+                        assert_eq!(out, expected, "{isa:?}, {d} x {n}, from {skip}");
+                        keys.fill(f32::NAN);
+                        transpose_keys_half(isa, &k, d, rows, &all, &mut keys);
+                        attend_transposed_half(
+                            isa, &q, &keys, skip, &v, rows, &seen, 0.2, cap, &mut s, &mut out,
+                        );
+                        assert_eq!(out, expected, "{isa:?}, {d} x {n}, from {skip}");
+                    }
+                }
             }
         }
     }

@@ -401,4 +401,66 @@ fn tasks_that_list_answers_can_be_answered_in_writing_too() {
     std::fs::write(f.path("free.jsonl"), free_text()).unwrap();
     let error = f.refused("train tiny.gguf --tasks free.jsonl --out x.fura --answers scored");
     assert!(error.contains("'choices' is empty") && error.contains("--answers written"), "{error}");
+
+#[test]
+fn bench_has_the_workloads_and_the_fields_of_llama_cpps_programs() {
+    let f = Fixture::new();
+    let line = "bench tiny.gguf --prompt 40 --generate 5 --sequences 1,3 --batched-prompt 20 --batched-generate 4 \
+                --members 6 --from-layer 1 --rounds 3 --threads 2 --json";
+    let out: Value = serde_json::from_str(f.ok(line).trim()).unwrap();
+    assert_eq!((&out["n_threads"], &out["rounds"]), (&Value::from(2), &Value::from(3)));
+    // Three rates, the median one of them, and the average between the extremes.
+    let check = |samples: &Value, median: &Value| {
+        let mut all: Vec<f64> = samples.as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
+        all.sort_by(f64::total_cmp);
+        assert_eq!(all.len(), 3);
+        assert!(all[0] > 0.0 && median.as_f64().unwrap() == all[1], "{all:?}, {median}");
+        all
+    };
+    let tests = out["tests"].as_array().unwrap();
+    assert_eq!(tests.iter().map(|t| t["test"].as_str().unwrap()).collect::<Vec<_>>(), ["pp40", "tg5"]);
+    for t in tests {
+        let all = check(&t["samples_ts"], &t["median_ts"]);
+        let average = t["avg_ts"].as_f64().unwrap();
+        assert!(all[0] <= average && average <= all[2] && t["stddev_ts"].is_number(), "{t}");
+        assert_eq!(
+            t["n_prompt"].as_u64().unwrap() + t["n_gen"].as_u64().unwrap(),
+            if t == &tests[0] { 40 } else { 5 }
+        );
+    }
+    let batched = out["batched"].as_array().unwrap();
+    let runs: Vec<_> =
+        batched.iter().map(|b| (b["pl"].as_u64().unwrap(), b["members"].as_u64().unwrap())).collect();
+    assert_eq!(runs, [(1, 0), (1, 6), (3, 0), (3, 6)]);
+    for b in batched {
+        let pl = b["pl"].as_f64().unwrap();
+        assert_eq!(
+            (&b["pp"], &b["tg"], &b["n_kv"]),
+            (&Value::from(20), &Value::from(4), &Value::from(24 * pl as u64))
+        );
+        check(&b["samples_pp"], &b["speed_pp"]);
+        check(&b["samples_tg"], &b["speed_tg"]);
+        // A rate is tokens over time.
+        for (rate, time, tokens) in
+            [("speed_pp", "t_pp", 20.0), ("speed_tg", "t_tg", 4.0), ("speed", "t", 24.0)]
+        {
+            let product = b[rate].as_f64().unwrap() * b[time].as_f64().unwrap();
+            assert!((product / (tokens * pl) - 1.0).abs() < 1e-9, "{rate} of {b}");
+        }
+    }
+    let score = out["score"].as_array().unwrap();
+    assert_eq!(score.iter().map(|s| s["perturbed"].as_bool().unwrap()).collect::<Vec<_>>(), [false, true]);
+    score.iter().for_each(|s| drop(check(&s["samples"], &s["speed"])));
+
+    let table = f.ok("bench tiny.gguf --prompt 40 --generate 0 --sequences 0 --rounds 1");
+    assert!(table.contains("pp40") && !table.contains("tg"), "{table}");
+    for (line, what) in [
+        ("bench tiny.gguf --prompt 257", "256"),
+        ("bench tiny.gguf --prompt 9 --generate 9 --batched-prompt 200 --batched-generate 57", "256"),
+        ("bench tiny.gguf --prompt 0 --generate 0 --sequences 0", "nothing to measure"),
+        ("bench tiny.gguf --prompt 9 --generate 9 --sequences 1 --from-layer 2", "--from-layer"),
+    ] {
+        let e = f.refused(line);
+        assert!(e.contains(what), "{line}: {e}");
+    }
 }

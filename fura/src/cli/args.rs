@@ -259,15 +259,31 @@ pub(crate) struct PlanArgs {
 pub(crate) struct Bench {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Tokens of a prompt
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    /// Tokens of a prompt that is read alone; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(0..=8192))]
     pub(crate) prompt: u32,
-    /// Tokens generated after it
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    /// Tokens generated in one sequence alone; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=8192))]
     pub(crate) generate: u32,
-    /// Sequences decoded side by side in the batched runs
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) batch: u32,
+    /// Batched runs: numbers of sequences side by side; 0 for none
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128",
+          value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub(crate) sequences: Vec<u32>,
+    /// Batched runs: tokens of each sequence's prompt
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub(crate) batched_prompt: u32,
+    /// Batched runs: tokens generated after it
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    pub(crate) batched_generate: u32,
+    /// Run the batched workloads also with so many perturbed members, and the scoring of a generation with and without
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub(crate) members: u32,
+    /// First layer that members are perturbed in; scoring computes those below once for all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) from_layer: usize,
+    /// Precision of cached keys and values
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "f32")]
+    pub(crate) kv: KvType,
     /// Rounds; each runs every measurement once, and the median over rounds is shown
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
