@@ -401,6 +401,7 @@ fn tasks_that_list_answers_can_be_answered_in_writing_too() {
     std::fs::write(f.path("free.jsonl"), free_text()).unwrap();
     let error = f.refused("train tiny.gguf --tasks free.jsonl --out x.fura --answers scored");
     assert!(error.contains("'choices' is empty") && error.contains("--answers written"), "{error}");
+}
 
 #[test]
 fn bench_has_the_workloads_and_the_fields_of_llama_cpps_programs() {
