@@ -9,7 +9,7 @@ pub enum Judge {
     /// Each task's own grader.
     Own,
     /// A running program, which gets all tasks.
-    External(External),
+    External(Box<External>),
 }
 
 impl Judge {

@@ -123,5 +123,5 @@ pub(crate) fn judge(args: &AnswerArgs) -> Result<Judge> {
     }
     let mut spec = ExternalSpec::new(args.command.clone());
     spec.item_seconds = args.seconds;
-    Ok(Judge::External(External::start(&spec)?))
+    Ok(Judge::External(Box::new(External::start(&spec)?)))
 }
