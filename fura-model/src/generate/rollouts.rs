@@ -11,6 +11,7 @@ use super::text_tree::TextTree;
 use super::{Completion, Request};
 use crate::batch::Batch;
 use crate::cache::KvCache;
+use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::forward::{Engine, Threads, Wanted};
 use crate::members::Members;
@@ -24,6 +25,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Members that write side by side on one thread.
 const GROUP: usize = 32;
+/// Bytes of keys, values and states that a group's texts may take on one thread, unless a single member's take more.
+const TEXTS: usize = 64 << 20;
 /// Rows of a pass, unless a prompt is longer: enough that weights are read once for many.
 const ROWS: usize = 512;
 
@@ -48,6 +51,20 @@ struct Size {
     group: usize,
     /// Layers that members share.
     shared: usize,
+}
+
+impl Size {
+    /// Nodes of the tree of texts: those of a group, and as many of groups before it.
+    fn tree(&self) -> usize {
+        2 * self.group * self.written
+    }
+
+    /// Bytes that grow with the group: the tree's in the lower layers, the members' own in the upper ones.
+    fn text_bytes(&self, c: &ModelConfig) -> usize {
+        let row = size_of::<f32>() * 2 * c.d_kv();
+        let node = self.shared * row + size_of::<f32>() * c.d_model;
+        self.tree() * node + self.group * (self.prompt + self.written) * (c.layers - self.shared) * row
+    }
 }
 
 /// Some members of one request.
@@ -100,17 +117,16 @@ impl<'m> Rollouts<'m> {
         for r in requests {
             r.check(self.model, context)?;
         }
-        let size = Size {
-            prompt: requests.iter().map(|r| r.prompt.len()).max().unwrap_or(1),
-            written: requests.iter().map(|r| r.max_tokens.min(room(context, r))).max().unwrap_or(1),
-            group: GROUP.min(count),
-            shared,
-        };
+        let prompt = requests.iter().map(|r| r.prompt.len()).max().unwrap_or(1);
+        let written = requests.iter().map(|r| r.max_tokens.min(room(context, r))).max().unwrap_or(1);
+        // Long texts are written by fewer members at a time; a group of any size writes the same.
+        let most = TEXTS / Size { prompt, written, group: 1, shared }.text_bytes(self.model.config());
+        let size = Size { prompt, written, group: GROUP.min(count).clamp(1, most.max(1)), shared };
         self.make_workers(size);
         let mut jobs = Vec::new();
         for request in 0..requests.len() {
-            for first in (0..count).step_by(GROUP) {
-                let members = first..(first + GROUP).min(count);
+            for first in (0..count).step_by(size.group) {
+                let members = first..(first + size.group).min(count);
                 let out = request * count + members.start..request * count + members.end;
                 jobs.push(Job { request, members, out });
             }
@@ -218,7 +234,7 @@ impl<'m> Worker<'m> {
             sequences: size.group.max(size.written + 1),
             positions: size.prompt + size.written,
         };
-        let tree = 2 * size.group * size.written;
+        let tree = size.tree();
         Self {
             engine: Engine::new(model, isa, Threads::Serial),
             size,
