@@ -62,8 +62,10 @@ pub enum FuraError {
         /// The split.
         split: &'static str,
     },
-    /// A whole generation without a grade teaches nothing, and the next would not either.
-    #[error("no answer of a generation could be graded: {fault}; mend the grader and go on with --resume")]
+    /// A generation whose members all met a fault teaches nothing, and the next would not either.
+    #[error(
+        "every member of a generation met an answer that could not be graded: {fault}; mend the grader and go on with --resume"
+    )]
     NothingGraded {
         /// Why the first could not.
         fault: String,

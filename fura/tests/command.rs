@@ -381,7 +381,8 @@ fn written_answers_train_by_any_grader_and_resume_to_the_same_bytes() {
     let error = String::from_utf8_lossy(&broken.stderr).into_owned();
     assert_eq!(broken.status.code(), Some(2), "{error}");
     assert!(
-        error.contains("no answer of a generation could be graded") && error.contains("--resume"),
+        error.contains("every member of a generation met an answer that could not be graded")
+            && error.contains("--resume"),
         "{error}"
     );
     f.ok(&format!("{train} --out c.fura --resume -- python3 grader.py"));

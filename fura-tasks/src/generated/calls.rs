@@ -1,8 +1,6 @@
 //! Function calls: a request to a phone, and the call that does it.
 
-use std::collections::BTreeMap;
-
-use super::item::{Item, Wordings, one_of, time};
+use super::item::{Item, Wordings, object, one_of, time};
 use crate::grader::{CallSpec, GraderSpec, Schema, SchemaType, Syntax};
 use crate::habits::Slot;
 use crate::random::Stream;
@@ -159,15 +157,7 @@ impl Function {
     }
 
     fn parameters(&self) -> Schema {
-        let properties: BTreeMap<String, Schema> =
-            self.arguments.iter().map(|(name, of)| ((*name).to_owned(), of.schema())).collect();
-        Schema {
-            kind: Some(SchemaType::Object),
-            required: properties.keys().cloned().collect(),
-            properties,
-            additional_properties: false,
-            ..Schema::default()
-        }
+        object(self.arguments.iter().map(|(name, of)| (*name, of.schema())))
     }
 }
 

@@ -1,8 +1,6 @@
 //! Extraction: a short message, and its facts as JSON.
 
-use std::collections::BTreeMap;
-
-use super::item::{Item, Wordings, one_of, time};
+use super::item::{Item, Wordings, object, one_of, time};
 use crate::grader::{GraderSpec, JsonSpec, Schema, SchemaType};
 use crate::habits::Slot;
 use crate::random::Stream;
@@ -155,15 +153,7 @@ impl Fact {
 
 impl Message {
     fn schema(&self) -> Schema {
-        let properties: BTreeMap<String, Schema> =
-            self.facts.iter().map(|(key, fact)| ((*key).to_owned(), fact.schema())).collect();
-        Schema {
-            kind: Some(SchemaType::Object),
-            required: properties.keys().cloned().collect(),
-            properties,
-            additional_properties: false,
-            ..Schema::default()
-        }
+        object(self.facts.iter().map(|(key, fact)| (*key, fact.schema())))
     }
 }
 

@@ -1,6 +1,8 @@
 //! A request with its answer, and how requests are worded.
 
-use crate::grader::GraderSpec;
+use std::collections::BTreeMap;
+
+use crate::grader::{GraderSpec, Schema, SchemaType};
 use crate::random::Stream;
 
 /// A request with its answer, before it has a prompt.
@@ -46,4 +48,17 @@ pub(super) fn one_of(stream: &mut Stream, list: &[&'static str]) -> &'static str
 /// A time of day in steps of five minutes, from 05:00 to 22:55.
 pub(super) fn time(stream: &mut Stream) -> String {
     format!("{:02}:{:02}", 5 + stream.below(18), 5 * stream.below(12))
+}
+
+/// The schema of objects with exactly these members.
+pub(super) fn object(members: impl Iterator<Item = (&'static str, Schema)>) -> Schema {
+    let properties: BTreeMap<String, Schema> =
+        members.map(|(key, schema)| (key.to_owned(), schema)).collect();
+    Schema {
+        kind: Some(SchemaType::Object),
+        required: properties.keys().cloned().collect(),
+        properties,
+        additional_properties: false,
+        ..Schema::default()
+    }
 }
