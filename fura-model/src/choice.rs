@@ -97,6 +97,15 @@ impl ChoiceTree {
         }
     }
 
+    /// Adds the rows that scoring takes once attention of the last layer is [shared](crate::Shared::Attention): one for
+    /// each branching point, in order, whose states lie from row `state` on.
+    pub fn push_ends(&self, member: u32, state: usize, batch: &mut Batch) {
+        for (i, branch) in self.branches.iter().enumerate() {
+            batch.push_prompt(member, &branch.tokens[..1]);
+            batch.set_state_row(state + i);
+        }
+    }
+
     /// Adds one branching point's contribution to each answer's log-probability: `logits` are those of its
     /// tokens, in order.
     ///

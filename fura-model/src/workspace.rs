@@ -2,7 +2,7 @@
 
 use crate::attention::Scratch;
 use crate::config::ModelConfig;
-use crate::forward::HEAD_ROWS;
+use crate::logits::HEAD_ROWS;
 use crate::model::Model;
 use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};

@@ -4,7 +4,7 @@ use crate::error::FuraError;
 use crate::question::Question;
 use crate::reward::best;
 use crate::scorer::Scorer;
-use fura_model::Members;
+use fura_model::{Members, Shared};
 use fura_tasks::phone::{Episode, PhoneTask, solve};
 use fura_tasks::wilson95;
 use serde::Serialize;
@@ -91,7 +91,9 @@ pub fn play(
             let rewards = vec![0.0; choices.len()];
             questions.push(Question::of(scorer.model(), &episode.prompt(), &choices, rewards)?);
         }
-        let Some(scores) = scorer.score(members, 1, 0, &questions, cancel)? else { return Ok(None) };
+        let Some(scores) = scorer.score(members, 1, Shared::Layers(0), &questions, cancel)? else {
+            return Ok(None);
+        };
         for (i, episode) in live.iter_mut().enumerate() {
             let actions = episode.actions();
             episode.act(&actions[best(scores.answers(0, i))]);

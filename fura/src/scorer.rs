@@ -10,7 +10,8 @@ use crate::question::Question;
 use crate::reward::{Reward, best};
 use crate::writer::text_of;
 use fura_model::{
-    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Threads, Wanted, Workspace,
+    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Shared, Threads, Wanted,
+    Workspace,
 };
 use fura_simd::Isa;
 use fura_tasks::Task;
@@ -51,7 +52,7 @@ pub struct Scorer<'m> {
     waves: Vec<Wave>,
     scores: Vec<f64>,
     offsets: Vec<usize>,
-    /// Residual stream of every question's rows after the layers that all members share.
+    /// What all members share of every question's rows.
     states: Vec<f32>,
     /// First row of each question in `states`.
     state_rows: Vec<usize>,
@@ -82,24 +83,25 @@ impl<'m> Scorer<'m> {
     }
 
     /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
-    /// pool that is to do the work. In the first `shared` layers every member is as the first one; they are computed
-    /// once for all (the same bits, less work). `None` if `cancel` was set meanwhile.
+    /// pool that is to do the work. In what is `shared` every member is as the first one; it is computed once for all
+    /// (the same bits, less work). `None` if `cancel` was set meanwhile.
     ///
     /// # Errors
     /// As [`Engine::forward`].
     ///
     /// # Panics
-    /// If `shared` is not less than the number of layers.
+    /// If there are not more layers than are `shared`.
     pub fn score(
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
         self.share(members, shared, questions, cancel)?;
-        self.plan(count, questions);
+        let ends = shared.is_last_attention(self.model.config());
+        self.plan(count, questions, ends);
         let answers = self.offsets[questions.len()];
         self.scores.clear();
         self.scores.resize(count * answers, 0.0);
@@ -109,6 +111,7 @@ impl<'m> Scorer<'m> {
             questions,
             offsets: &self.offsets,
             shared,
+            ends,
             states: &self.states,
             state_rows: &self.state_rows,
             workers: &self.workers,
@@ -122,38 +125,42 @@ impl<'m> Scorer<'m> {
         Ok(Some(Scores { values: &self.scores, offsets: &self.offsets }))
     }
 
-    /// Forwards every question through the layers that all members share.
+    /// Forwards every question as far as all members share it.
     fn share(
         &mut self,
         members: &dyn Members,
-        shared: usize,
+        shared: Shared,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
+        let c = self.model.config();
+        let ends = shared.is_last_attention(c);
         self.state_rows.clear();
         self.state_rows.push(0);
         for q in questions {
-            self.state_rows.push(self.state_rows[self.state_rows.len() - 1] + q.rows());
+            self.state_rows.push(self.state_rows[self.state_rows.len() - 1] + rows_of(q, ends));
         }
-        let d = self.model.config().d_model;
-        self.states.resize(if shared == 0 { 0 } else { self.state_rows[questions.len()] * d }, 0.0);
-        if shared == 0 {
+        if shared == Shared::Layers(0) {
+            self.states.clear();
             return Ok(());
         }
-        self.plan(1, questions);
+        let width = shared.width(c);
+        self.states.resize(self.state_rows[questions.len()] * width, 0.0);
+        self.plan(1, questions, false);
         let job = SharedJob {
             members,
             engine: Engine::new(self.model, self.isa, Threads::Serial),
             questions,
-            layers: shared,
+            shared,
+            width,
             workers: &self.workers,
             cancel,
         };
         job.run(&self.waves, &self.state_rows, &mut self.states)
     }
 
-    /// Cuts the work into waves and sizes the workspaces.
-    fn plan(&mut self, count: usize, questions: &[Question]) {
+    /// Cuts the work into waves and sizes the workspaces. With `ends`, rows are those of the answers' branching points.
+    fn plan(&mut self, count: usize, questions: &[Question], ends: bool) {
         self.offsets.clear();
         self.offsets.push(0);
         for q in questions {
@@ -167,7 +174,7 @@ impl<'m> Scorer<'m> {
         for pair in 0..count * questions.len() {
             let (m, i) = (pair / questions.len(), pair % questions.len());
             let q = &questions[i];
-            let rows = q.rows();
+            let rows = rows_of(q, ends);
             if wave.rows > 0 && wave.rows + rows > self.wave_rows {
                 self.waves.push(wave.clone());
                 wave = Wave { pairs: pair..pair, out: wave.out.end..wave.out.end, rows: 0 };
@@ -195,28 +202,25 @@ impl<'m> Scorer<'m> {
     /// prompt does not reallocate every generation.
     fn size_workers(&mut self, needed: Plan, logits: usize) {
         let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let fits = |w: &Worker| {
-            let p = w.workspace.plan();
-            p.rows >= needed.rows
-                && p.sequences >= needed.sequences
-                && p.positions >= needed.positions
-                && w.logits.len() >= logits
+        let old = workers.first().map(|w| (w.workspace.plan(), w.logits.len()));
+        // Never less than before: passes of different kinds take turns.
+        let most = |new: usize, old: Option<usize>| new.max(old.unwrap_or_default());
+        let plan = Plan {
+            rows: most(needed.rows, old.map(|(p, _)| p.rows)),
+            sequences: most(needed.sequences.next_power_of_two(), old.map(|(p, _)| p.sequences)),
+            positions: most(needed.positions.next_multiple_of(64), old.map(|(p, _)| p.positions)),
         };
-        if workers.len() == self.threads && workers.iter().all(fits) {
+        let logits = most(logits.next_power_of_two(), old.map(|(_, n)| n));
+        if workers.len() == self.threads && old == Some((plan, logits)) {
             return;
         }
-        let plan = Plan {
-            rows: needed.rows,
-            sequences: needed.sequences.next_power_of_two(),
-            positions: needed.positions.next_multiple_of(64),
-        };
         workers.clear();
         for _ in 0..self.threads {
             workers.push(Worker {
                 workspace: Workspace::new(self.model, plan),
                 cache: KvCache::transient(self.model.config(), plan.rows),
                 batch: Batch::with_capacity(plan.rows, plan.sequences),
-                logits: vec![0.0; logits.next_power_of_two()],
+                logits: vec![0.0; logits],
             });
         }
     }
@@ -252,7 +256,7 @@ impl<'m> Scorer<'m> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
-        self.score(&Base, 1, 0, questions, cancel)
+        self.score(&Base, 1, Shared::Layers(0), questions, cancel)
     }
 }
 
@@ -271,7 +275,7 @@ impl Answerer for Scorer<'_> {
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[Question],
         reward: Reward,
         fitness: &mut Vec<f64>,
@@ -292,7 +296,9 @@ impl Answerer for Scorer<'_> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Success>, FuraError> {
-        let Some(scores) = self.score(members, 1, 0, questions, cancel)? else { return Ok(None) };
+        let Some(scores) = self.score(members, 1, Shared::Layers(0), questions, cancel)? else {
+            return Ok(None);
+        };
         let (mut right, mut expected) = (0, 0.0);
         for (i, q) in questions.iter().enumerate() {
             let p = scores.answers(0, i);
@@ -306,14 +312,15 @@ impl Answerer for Scorer<'_> {
     fn fill(
         &mut self,
         members: usize,
-        _shared: usize,
+        shared: Shared,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
-        let rows: usize = questions.iter().map(Question::rows).sum();
+        let ends = shared.is_last_attention(self.model.config());
+        let rows: usize = questions.iter().map(|q| rows_of(q, ends)).sum();
         // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
         let enough = (self.threads * self.wave_rows).div_ceil(rows.max(1)) + self.threads;
-        self.score(&Base, members.min(enough), 0, questions, cancel)?;
+        self.score(&Base, members.min(enough), shared, questions, cancel)?;
         Ok(())
     }
 
@@ -345,7 +352,8 @@ struct Job<'a> {
     members: &'a dyn Members,
     questions: &'a [Question],
     offsets: &'a [usize],
-    shared: usize,
+    shared: Shared,
+    ends: bool,
     states: &'a [f32],
     state_rows: &'a [usize],
     workers: &'a Mutex<Vec<Worker>>,
@@ -379,10 +387,15 @@ impl Job<'_> {
         w.batch.clear();
         for pair in wave.pairs.clone() {
             let q = &self.questions[pair % n];
-            q.tree.push((pair / n) as u32, &q.prompt, self.state_rows[pair % n], &mut w.batch);
+            let (member, state) = ((pair / n) as u32, self.state_rows[pair % n]);
+            if self.ends {
+                q.tree.push_ends(member, state, &mut w.batch);
+            } else {
+                q.tree.push(member, &q.prompt, state, &mut w.batch);
+            }
         }
         let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-        if self.shared == 0 {
+        if self.shared == Shared::Layers(0) {
             self.engine.forward(self.members, batch, Wanted::Last, cache, ws)?;
         } else {
             let (shared, states) = (self.shared, self.states);
@@ -405,6 +418,11 @@ impl Job<'_> {
     }
 }
 
+/// Rows that scoring a question takes, or with `ends` the branching points of its answers.
+fn rows_of(q: &Question, ends: bool) -> usize {
+    if ends { q.tree.branches().len() } else { q.rows() }
+}
+
 /// Runs `f` with a worker of its own. One exists for each thread of the pool, and a wave never waits for another: there
 /// is always one, unless the caller's pool is larger than it said.
 fn with_worker(
@@ -418,12 +436,13 @@ fn with_worker(
     result
 }
 
-/// The layers that all members share, for one member's worth of waves.
+/// What all members share, for one member's worth of waves.
 struct SharedJob<'a> {
     members: &'a dyn Members,
     engine: Engine<'a>,
     questions: &'a [Question],
-    layers: usize,
+    shared: Shared,
+    width: usize,
     workers: &'a Mutex<Vec<Worker>>,
     cancel: &'a AtomicBool,
 }
@@ -442,13 +461,12 @@ impl SharedJob<'_> {
                     q.tree.push(0, &q.prompt, 0, &mut w.batch);
                 }
                 let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-                Ok(self.engine.states(self.members, batch, self.layers, cache, ws, states)?)
+                Ok(self.engine.states(self.members, batch, self.shared, cache, ws, states)?)
             });
         }
         let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };
         let (left, right) = waves.split_at(waves.len() / 2);
-        let d = self.engine.model().config().d_model;
-        let cut = (rows[middle.pairs.start] - rows[left[0].pairs.start]) * d;
+        let cut = (rows[middle.pairs.start] - rows[left[0].pairs.start]) * self.width;
         let (first, second) = states.split_at_mut(cut);
         let (a, b) = rayon::join(|| self.run(left, rows, first), || self.run(right, rows, second));
         a.and(b)

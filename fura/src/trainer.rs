@@ -8,7 +8,7 @@ use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
 use fura_core::layout::Layout;
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
 use fura_core::specialist::{Provenance, Specialist};
-use fura_model::{Model, Population};
+use fura_model::{Model, Population, Shared};
 use fura_tasks::TaskSource;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -239,7 +239,7 @@ impl<'m> Trainer<'m> {
         cancel: &AtomicBool,
     ) -> Result<Option<GenerationReport>, FuraError> {
         let count = self.estimator.ask().len();
-        let (shared, reward) = (self.shared_layers(), self.plan.reward);
+        let (shared, reward) = (self.shared(), self.plan.reward);
         let members = Population::new(&self.estimator, self.model, &self.header.layout, self.from_layer);
         let fitness = &mut self.fitness;
         if answerer.fitness(&members, count, shared, questions, reward, fitness, cancel)?.is_none() {
@@ -252,11 +252,9 @@ impl<'m> Trainer<'m> {
         Ok(Some(self.estimator.tell(&self.fitness)?))
     }
 
-    /// Layers below the first linear that the current generation perturbs: in them all members are alike.
-    pub fn shared_layers(&self) -> usize {
-        let layers = self.model.config().layers - self.from_layer;
-        let each = self.header.layout.linears().len() / layers;
-        self.from_layer + self.estimator.linears().start / each
+    /// What lies below the first linear that the current generation perturbs: there all members are alike.
+    pub fn shared(&self) -> Shared {
+        Shared::below(Shared::Layers(self.from_layer).first_linear() + self.estimator.linears().start)
     }
 
     /// The specialist as it stands: the one that [`Specialist::from_run_log`] makes of the log.

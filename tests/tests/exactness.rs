@@ -10,7 +10,8 @@ use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use fura_model::{
-    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Wanted, Workspace,
+    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Shared, Threads, Wanted,
+    Workspace,
 };
 use fura_tests::mixed::{Mixed, coordinates, encode};
 use fura_tests::tiny;
@@ -166,7 +167,10 @@ fn waves_and_threads_change_nothing() {
         for threads in 1..=3 {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             // With the lower layer computed once for all members, and by each of them.
-            for (rows, shared) in [(1, 0), (40, 1), (100, 0), (100, 1), (4096, 1), (4096, 0)] {
+            let [none, lower] = [Shared::Layers(0), Shared::Layers(1)];
+            for (rows, shared) in
+                [(1, none), (40, lower), (100, none), (100, lower), (4096, lower), (4096, none)]
+            {
                 let mut scorer = Scorer::new(&model, isa, threads, rows);
                 let members = Population::new(&estimator, &model, &layout, 1);
                 let scores =
@@ -177,7 +181,7 @@ fn waves_and_threads_change_nothing() {
                     .collect();
                 match &reference {
                     Some(r) => {
-                        assert_eq!(*r, all, "{isa:?} {threads} threads, waves of {rows}, {shared} shared")
+                        assert_eq!(*r, all, "{isa:?} {threads} threads, waves of {rows}, {shared:?} shared")
                     }
                     None => reference = Some(all),
                 }
@@ -193,7 +197,7 @@ fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
     let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
     let source = TaskSource::File { set, seed: 1 };
     let layout = model.layout_from(0);
-    let turns = ["0x2", "1x3", "0-1x2"]
+    let turns = ["0x2", "1x3", "0ax2", "1ax3", "0-1ax2", "0-1x2"]
         .iter()
         .map(|text| text.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap())
         .collect();
@@ -217,8 +221,10 @@ fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
         let count = reference.ask().len();
         let rewards: Vec<f64> = {
             let members = Population::new(&reference, &model, &layout, 0);
-            let scores =
-                pool.install(|| scorer.score(&members, count, 0, &questions, &cancel)).unwrap().unwrap();
+            let scores = pool
+                .install(|| scorer.score(&members, count, Shared::Layers(0), &questions, &cancel))
+                .unwrap()
+                .unwrap();
             let of = |m: usize| {
                 let all = questions.iter().enumerate();
                 all.map(|(i, q)| Reward::LogExpected.of(scores.answers(m, i), &q.rewards)).sum::<f64>()
@@ -264,7 +270,7 @@ fn a_tree_of_answers_scores_each_as_if_it_were_alone() {
     for isa in Isa::available() {
         let engine = Engine::new(&model, isa, Threads::Serial);
         let mut scorer = Scorer::new(&model, isa, 1, 64);
-        let scores = scorer.score(&mixed, 2, 0, &questions, &cancel).unwrap().unwrap();
+        let scores = scorer.score(&mixed, 2, Shared::Layers(0), &questions, &cancel).unwrap().unwrap();
         for member in 0..2 {
             let mut expected = vec![0.0; q.tree.answers().len()];
             for branch in q.tree.branches() {

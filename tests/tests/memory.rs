@@ -2,7 +2,7 @@
 //! in a binary of its own, since the counting allocator is process-wide.
 
 use fura::core::estimator::EsConfig;
-use fura::model::{Base, GenerationPlan, Model, Precision};
+use fura::model::{Base, GenerationPlan, Model, Precision, Shared};
 use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
@@ -92,7 +92,7 @@ fn trained(model: &Model, threads: usize, log: &std::path::Path) {
     let infer = || {
         let mut scorer = Scorer::new(model, Isa::detect(), threads, 256);
         pool.install(|| {
-            let scores = scorer.score(&Base, members, 0, &questions, &cancel).unwrap();
+            let scores = scorer.score(&Base, members, Shared::Layers(0), &questions, &cancel).unwrap();
             assert!(scores.is_some());
         });
     };

@@ -63,7 +63,9 @@ fn training() {
         };
         // All trained layers together, or layers that take turns with populations of their own.
         let turns = match threads {
-            2 => ["0x2", "1x8"].map(|t| t.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap()).to_vec(),
+            2 => ["0x2", "1x8", "1ax16"]
+                .map(|t| t.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap())
+                .to_vec(),
             _ => Vec::new(),
         };
         let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, turns, ..EsConfig::default() };

@@ -16,6 +16,7 @@ use crate::error::ModelError;
 use crate::forward::{Engine, Threads, Wanted};
 use crate::members::Members;
 use crate::model::Model;
+use crate::shared::Shared;
 use crate::workspace::{Plan, Workspace};
 use fura_simd::Isa;
 use fura_simd::attention::Span;
@@ -285,7 +286,14 @@ impl<'m> Worker<'m> {
         self.batch.clear();
         self.batch.push(0, prompt, 0, 0);
         let states = &mut self.states[..prompt.len() * self.engine.model().config().d_model];
-        self.engine.states(task.members, &self.batch, task.shared, &mut self.lower, &mut self.ws, states)
+        self.engine.states(
+            task.members,
+            &self.batch,
+            Shared::Layers(task.shared),
+            &mut self.lower,
+            &mut self.ws,
+            states,
+        )
     }
 
     /// A slot for each member of the group.
@@ -353,7 +361,14 @@ impl<'m> Worker<'m> {
         }
         let d = self.engine.model().config().d_model;
         let states = &mut self.states[(prompt + first) * d..(prompt + self.tree.len()) * d];
-        self.engine.states(task.members, &self.batch, task.shared, &mut self.lower, &mut self.ws, states)
+        self.engine.states(
+            task.members,
+            &self.batch,
+            Shared::Layers(task.shared),
+            &mut self.lower,
+            &mut self.ws,
+            states,
+        )
     }
 
     /// Every live slot's last token through the upper layers, and the next token.
@@ -382,7 +397,15 @@ impl<'m> Worker<'m> {
     fn pass(&mut self, task: &Task<'_, '_>, done: &mut [Option<Completion>]) -> Result<(), ModelError> {
         let (batch, upper, ws) = (&self.batch, &mut self.upper, &mut self.ws);
         self.rows += batch.rows() as u64;
-        self.engine.forward_from(task.members, batch, task.shared, &self.states, Wanted::Last, upper, ws)?;
+        self.engine.forward_from(
+            task.members,
+            batch,
+            Shared::Layers(task.shared),
+            &self.states,
+            Wanted::Last,
+            upper,
+            ws,
+        )?;
         self.chooser.choose(&self.engine, ws, &self.ready, &mut self.slots, &mut |i, slot, _, finish| {
             if let Some(finish) = finish {
                 done[i] = Some(slot.complete(finish));

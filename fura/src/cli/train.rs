@@ -85,7 +85,7 @@ impl Run<'_> {
         };
         let questions = trainer.questions(&answerer, source)?;
         let members = trainer.estimator().ask().len();
-        let shared = trainer.shared_layers();
+        let shared = trainer.shared();
         session.pool.install(|| answerer.fill(members, shared, &questions, cancel))?;
         peak.sample();
         let inference_private = peak.bytes();
