@@ -119,7 +119,7 @@ fn main() -> Result<()> {
         };
         let mut trainer = Trainer::create(
             &model,
-            d.from_layer,
+            model.layout_from(d.from_layer),
             plan,
             config.clone(),
             &logs.join(format!("{user}.runlog")),
@@ -140,7 +140,7 @@ fn main() -> Result<()> {
                     &model,
                     isa,
                     &trainer.estimator().final_coordinates(),
-                    trainer.from_layer(),
+                    trainer.layout(),
                 );
                 let now =
                     pool.install(|| own.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?;
@@ -157,7 +157,7 @@ fn main() -> Result<()> {
         }
 
         let specialist = trainer.specialist()?;
-        let members = Materialized::new(&model, isa, specialist.coordinates(), trainer.from_layer());
+        let members = Materialized::new(&model, isa, specialist.coordinates(), specialist.layout());
         let mut evaluate = |source: &TaskSource| -> Result<Evaluation> {
             let held = HeldOut::new(&scorer, source, questions)?;
             Ok(pool.install(|| held.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?)

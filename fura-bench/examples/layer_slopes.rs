@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         questions.iter().enumerate().map(of).sum::<f64>() / questions.len() as f64
     };
     let at_centre = {
-        let member = Materialized::new(&model, isa, &centre, 0);
+        let member = Materialized::new(&model, isa, &centre, layout);
         fitness(
             &pool
                 .install(|| scorer.score(&member, 1, Shared::Layers(0), &questions, &cancel))?

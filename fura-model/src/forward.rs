@@ -4,7 +4,7 @@
 //! depends on what else is in the batch, on how it was cut, or on threads.
 
 use crate::attention::{Attention, Scratch};
-use crate::batch::Batch;
+use crate::batch::{BASE, Batch};
 use crate::cache::KvCache;
 use crate::config::Activation;
 use crate::error::ModelError;
@@ -240,6 +240,9 @@ impl<'m> Engine<'m> {
         }
         let (rows, runs) = if last { (&ws.wanted, &ws.wanted_runs) } else { (&ws.all, &ws.all_runs) };
         let n = rows.len();
+        if n == 0 {
+            return;
+        }
         self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
         let d_query = c.d_query();
         let attention =
@@ -266,6 +269,9 @@ impl<'m> Engine<'m> {
         };
         let last = layer + 1 == c.layers;
         let (n, runs) = if last { (ws.wanted.len(), &ws.wanted_runs) } else { (ws.all.len(), &ws.all_runs) };
+        if n == 0 {
+            return;
+        }
         self.linear(members, layer, 3, runs, &ws.attended[..n * c.d_query()], &mut ws.input, &mut ws.h);
         self.add_output(attention_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
         self.norm(self.model.mlp_norm(layer), &ws.x[..n * d], &mut ws.h);
@@ -333,7 +339,11 @@ impl<'m> Engine<'m> {
         for run in runs {
             let rows = run.start * d_in..run.end * d_in;
             let coordinates = &mut input.coordinates[..d_in];
-            let t = match members.transform(run.member, linear, coordinates) {
+            let transform = match run.member {
+                BASE => Transform::Identity,
+                member => members.transform(member, linear, coordinates),
+            };
+            let t = match transform {
                 Transform::Identity => None,
                 Transform::Coordinates => {
                     let t = &mut input.transform[..basis.len()];
@@ -408,10 +418,13 @@ fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace
         capacity("spans of a sequence", s.spans.len(), ws.plan.sequences)?;
         let first = match wanted {
             Wanted::All => 0,
+            Wanted::Last if !s.goes_on => s.len,
             Wanted::Last => s.len.saturating_sub(1),
         };
         extend(&mut ws.all_runs, s.member, ws.all.len(), s.len);
-        extend(&mut ws.wanted_runs, s.member, ws.wanted.len(), s.len - first);
+        if first < s.len {
+            extend(&mut ws.wanted_runs, s.member, ws.wanted.len(), s.len - first);
+        }
         for i in 0..s.len {
             let row = Row { position: s.past + i, store: s.store + i, sequence };
             if i >= first {

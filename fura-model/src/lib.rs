@@ -28,7 +28,7 @@ mod vectors;
 mod weights;
 mod workspace;
 
-pub use batch::{Batch, Sequence};
+pub use batch::{BASE, Batch, Sequence};
 pub use cache::{KvCache, Precision};
 pub use choice::{Branch, ChoiceTree};
 pub use config::{Activation, ModelConfig, RopeScaling, Variant};

@@ -9,11 +9,13 @@ use crate::evaluation::Success;
 use crate::question::Question;
 use crate::reward::{Reward, best};
 use crate::writer::text_of;
+use fura_core::layout::Scope;
 use fura_model::{
     Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Shared, Threads, Wanted,
     Workspace,
 };
 use fura_simd::Isa;
+use fura_simd::attention::Span;
 use fura_tasks::Task;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +30,8 @@ pub const WAVE_ROWS: usize = 768;
 struct Worker {
     workspace: Workspace,
     cache: KvCache,
+    /// Keys and values of the prompts' beginnings, where the population shares them, and of a wave's answers.
+    texts: KvCache,
     batch: Batch,
     logits: Vec<f32>,
 }
@@ -56,6 +60,8 @@ pub struct Scorer<'m> {
     states: Vec<f32>,
     /// First row of each question in `states`.
     state_rows: Vec<usize>,
+    /// First row of each question's beginning in the workers' `texts`.
+    text_rows: Vec<usize>,
     rows: u64,
 }
 
@@ -73,6 +79,7 @@ impl<'m> Scorer<'m> {
             offsets: Vec::new(),
             states: Vec::new(),
             state_rows: Vec::new(),
+            text_rows: Vec::new(),
             rows: 0,
         }
     }
@@ -99,9 +106,19 @@ impl<'m> Scorer<'m> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
-        self.share(members, shared, questions, cancel)?;
-        let ends = shared.is_last_attention(self.model.config());
-        self.plan(count, questions, ends);
+        let part = match members.scope() {
+            _ if shared.is_last_attention(self.model.config()) => Part::Ends,
+            Scope::Answer if count > 1 => Part::Answer,
+            _ => Part::Whole,
+        };
+        self.place(questions, part);
+        if part != Part::Whole || shared != Shared::Layers(0) {
+            self.share(members, shared, questions, cancel)?;
+        }
+        self.plan(count, questions, part, members.scope());
+        if part == Part::Answer {
+            self.read_beginnings(members, shared, questions)?;
+        }
         let answers = self.offsets[questions.len()];
         self.scores.clear();
         self.scores.resize(count * answers, 0.0);
@@ -111,9 +128,10 @@ impl<'m> Scorer<'m> {
             questions,
             offsets: &self.offsets,
             shared,
-            ends,
+            part,
             states: &self.states,
             state_rows: &self.state_rows,
+            text_rows: &self.text_rows,
             workers: &self.workers,
             cancel,
         };
@@ -125,6 +143,21 @@ impl<'m> Scorer<'m> {
         Ok(Some(Scores { values: &self.scores, offsets: &self.offsets }))
     }
 
+    /// Where the questions' states and beginnings lie.
+    fn place(&mut self, questions: &[Question], part: Part) {
+        for rows in [&mut self.state_rows, &mut self.text_rows] {
+            rows.clear();
+            rows.push(0);
+        }
+        let (mut states, mut texts) = (0, 0);
+        for q in questions {
+            states += if part == Part::Ends { part.rows(q) } else { q.rows() };
+            texts += q.prompt.len().saturating_sub(1);
+            self.state_rows.push(states);
+            self.text_rows.push(texts);
+        }
+    }
+
     /// Forwards every question as far as all members share it.
     fn share(
         &mut self,
@@ -134,19 +167,9 @@ impl<'m> Scorer<'m> {
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
         let c = self.model.config();
-        let ends = shared.is_last_attention(c);
-        self.state_rows.clear();
-        self.state_rows.push(0);
-        for q in questions {
-            self.state_rows.push(self.state_rows[self.state_rows.len() - 1] + rows_of(q, ends));
-        }
-        if shared == Shared::Layers(0) {
-            self.states.clear();
-            return Ok(());
-        }
         let width = shared.width(c);
         self.states.resize(self.state_rows[questions.len()] * width, 0.0);
-        self.plan(1, questions, false);
+        self.plan(1, questions, Part::Whole, members.scope());
         let job = SharedJob {
             members,
             engine: Engine::new(self.model, self.isa, Threads::Serial),
@@ -159,8 +182,38 @@ impl<'m> Scorer<'m> {
         job.run(&self.waves, &self.state_rows, &mut self.states)
     }
 
-    /// Cuts the work into waves and sizes the workspaces. With `ends`, rows are those of the answers' branching points.
-    fn plan(&mut self, count: usize, questions: &[Question], ends: bool) {
+    /// Forwards every prompt but its last token through the layers above those that are shared, as the base, and gives
+    /// all workers its keys and values there.
+    fn read_beginnings(
+        &mut self,
+        members: &dyn Members,
+        shared: Shared,
+        questions: &[Question],
+    ) -> Result<(), FuraError> {
+        let all = self.text_rows[questions.len()];
+        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let layers = self.model.config().layers - shared.layers();
+        for w in workers.iter_mut() {
+            w.texts.reshape(layers, all + w.workspace.plan().rows);
+        }
+        let Some((w, others)) = workers.split_first_mut() else { return Ok(()) };
+        let engine = Engine::new(self.model, self.isa, Threads::Pool);
+        for (i, q) in questions.iter().enumerate() {
+            let Some((_, beginning)) = q.prompt.split_last().filter(|(_, b)| !b.is_empty()) else { continue };
+            w.batch.clear();
+            w.batch.push_beginning(beginning, self.text_rows[i]);
+            w.batch.set_state_row(self.state_rows[i]);
+            let (states, wanted) = (&self.states, Wanted::Last);
+            engine.forward_from(members, &w.batch, shared, states, wanted, &mut w.texts, &mut w.workspace)?;
+        }
+        for other in others {
+            other.texts.copy_beginning(&w.texts, all);
+        }
+        Ok(())
+    }
+
+    /// Cuts the work into waves and sizes the workspaces.
+    fn plan(&mut self, count: usize, questions: &[Question], part: Part, scope: Scope) {
         self.offsets.clear();
         self.offsets.push(0);
         for q in questions {
@@ -174,7 +227,7 @@ impl<'m> Scorer<'m> {
         for pair in 0..count * questions.len() {
             let (m, i) = (pair / questions.len(), pair % questions.len());
             let q = &questions[i];
-            let rows = rows_of(q, ends);
+            let rows = part.rows(q);
             if wave.rows > 0 && wave.rows + rows > self.wave_rows {
                 self.waves.push(wave.clone());
                 wave = Wave { pairs: pair..pair, out: wave.out.end..wave.out.end, rows: 0 };
@@ -183,7 +236,7 @@ impl<'m> Scorer<'m> {
             wave.rows += rows;
             wave.pairs.end = pair + 1;
             wave.out.end = m * answers + self.offsets[i + 1];
-            wave_sequences += q.tree.branches().len();
+            wave_sequences += q.tree.branches().len() + usize::from(scope == Scope::Answer);
             sequences = sequences.max(wave_sequences);
             largest = largest.max(wave.rows);
             for b in q.tree.branches() {
@@ -219,6 +272,7 @@ impl<'m> Scorer<'m> {
             workers.push(Worker {
                 workspace: Workspace::new(self.model, plan),
                 cache: KvCache::transient(self.model.config(), plan.rows),
+                texts: KvCache::transient(self.model.config(), 0),
                 batch: Batch::with_capacity(plan.rows, plan.sequences),
                 logits: vec![0.0; logits],
             });
@@ -317,7 +371,8 @@ impl Answerer for Scorer<'_> {
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
         let ends = shared.is_last_attention(self.model.config());
-        let rows: usize = questions.iter().map(|q| rows_of(q, ends)).sum();
+        let part = if ends { Part::Ends } else { Part::Whole };
+        let rows: usize = questions.iter().map(|q| part.rows(q)).sum();
         // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
         let enough = (self.threads * self.wave_rows).div_ceil(rows.max(1)) + self.threads;
         self.score(&Base, members.min(enough), shared, questions, cancel)?;
@@ -353,9 +408,10 @@ struct Job<'a> {
     questions: &'a [Question],
     offsets: &'a [usize],
     shared: Shared,
-    ends: bool,
+    part: Part,
     states: &'a [f32],
     state_rows: &'a [usize],
+    text_rows: &'a [usize],
     workers: &'a Mutex<Vec<Worker>>,
     cancel: &'a AtomicBool,
 }
@@ -387,15 +443,23 @@ impl Job<'_> {
         w.batch.clear();
         for pair in wave.pairs.clone() {
             let q = &self.questions[pair % n];
-            let (member, state) = ((pair / n) as u32, self.state_rows[pair % n]);
-            if self.ends {
-                q.tree.push_ends(member, state, &mut w.batch);
-            } else {
-                q.tree.push(member, &q.prompt, state, &mut w.batch);
+            let (member, i) = ((pair / n) as u32, pair % n);
+            match self.part {
+                Part::Whole => {
+                    q.tree.push(member, &q.prompt, self.members.scope(), self.state_rows[i], &mut w.batch);
+                }
+                Part::Ends => q.tree.push_ends(member, self.state_rows[i], &mut w.batch),
+                Part::Answer => {
+                    let Some((last, beginning)) = q.prompt.split_last() else { continue };
+                    let span = Span { first: self.text_rows[i], len: beginning.len() };
+                    let state = self.state_rows[i] + span.len;
+                    q.tree.push_answers(member, *last, span, self.text_rows[n], state, &mut w.batch);
+                }
             }
         }
-        let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-        if self.shared == Shared::Layers(0) {
+        let (batch, ws) = (&w.batch, &mut w.workspace);
+        let cache = if self.part == Part::Answer { &mut w.texts } else { &mut w.cache };
+        if self.part == Part::Whole && self.shared == Shared::Layers(0) {
             self.engine.forward(self.members, batch, Wanted::Last, cache, ws)?;
         } else {
             let (shared, states) = (self.shared, self.states);
@@ -418,9 +482,26 @@ impl Job<'_> {
     }
 }
 
-/// Rows that scoring a question takes, or with `ends` the branching points of its answers.
-fn rows_of(q: &Question, ends: bool) -> usize {
-    if ends { q.tree.branches().len() } else { q.rows() }
+/// What is computed for each member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Prompt and answers.
+    Whole,
+    /// The prompt's last token and the answers, after keys and values of a beginning that the base has read.
+    Answer,
+    /// The last tokens before answers part.
+    Ends,
+}
+
+impl Part {
+    /// Rows of a question.
+    fn rows(self, q: &Question) -> usize {
+        match self {
+            Self::Whole => q.rows(),
+            Self::Answer => q.rows() - q.rows().min(q.prompt.len().saturating_sub(1)),
+            Self::Ends => q.tree.branches().len(),
+        }
+    }
 }
 
 /// Runs `f` with a worker of its own. One exists for each thread of the pool, and a wave never waits for another: there
@@ -458,7 +539,7 @@ impl SharedJob<'_> {
                 w.batch.clear();
                 for i in wave.pairs.clone() {
                     let q = &self.questions[i];
-                    q.tree.push(0, &q.prompt, 0, &mut w.batch);
+                    q.tree.push(0, &q.prompt, self.members.scope(), 0, &mut w.batch);
                 }
                 let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
                 Ok(self.engine.states(self.members, batch, self.shared, cache, ws, states)?)

@@ -123,23 +123,24 @@ pub struct Trainer<'m> {
 }
 
 impl<'m> Trainer<'m> {
-    /// Starts a run and its log, which must not exist yet. Layers from `from_layer` upwards are trained.
+    /// Starts a run and its log, which must not exist yet. What is trained is `layout`, one that [`Model::layout_from`]
+    /// made, in whichever scope.
     ///
     /// # Errors
     /// A bad configuration, or a log that exists or cannot be written.
     ///
     /// # Panics
-    /// If the model has no such layer.
+    /// If the model made no such layout.
     pub fn create(
         model: &'m Model,
-        from_layer: usize,
+        layout: Layout,
         plan: RunPlan,
         config: EsConfig,
         log: &Path,
     ) -> Result<Self, FuraError> {
         // A plan is plain strings and numbers, so it always has a JSON form.
         let task = serde_json::to_string(&plan).unwrap_or_default();
-        let layout = model.layout_from(from_layer);
+        let from_layer = model.first_layer(&layout).expect("a layout of this model");
         let estimator = Estimator::new(config.clone(), &layout)?;
         let header = RunHeader::new(model.fingerprint(), layout, config, task);
         let log = RunLog::create(log, &header)?;

@@ -85,7 +85,7 @@ fn trained(model: &Model, threads: usize, log: &std::path::Path) {
         generations: 9,
     };
     let config = EsConfig { seed: 1, pairs: 16, sigma: 0.1, ..EsConfig::default() };
-    let mut trainer = Trainer::create(model, 0, plan, config, log).unwrap();
+    let mut trainer = Trainer::create(model, model.layout_from(0), plan, config, log).unwrap();
     let questions = trainer.questions(&Scorer::new(model, Isa::detect(), threads, 256), &source).unwrap();
     let members = trainer.estimator().ask().len();
     // Each with a scorer of its own, in a pool that has run before.

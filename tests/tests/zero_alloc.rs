@@ -70,7 +70,8 @@ fn training() {
         };
         let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, turns, ..EsConfig::default() };
         let log = folder.path().join(format!("{threads}.runlog"));
-        let mut trainer = Trainer::create(&model, threads % 2, plan, config, &log).unwrap();
+        let mut trainer =
+            Trainer::create(&model, model.layout_from(threads % 2), plan, config, &log).unwrap();
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);
         let questions = trainer.questions(&scorer, &source).unwrap();
         let (warm, counted) = pool.install(|| {

@@ -18,6 +18,7 @@ use crate::members::Members;
 use crate::model::Model;
 use crate::shared::Shared;
 use crate::workspace::{Plan, Workspace};
+use fura_core::layout::Scope;
 use fura_simd::Isa;
 use fura_simd::attention::Span;
 use std::ops::Range;
@@ -199,6 +200,23 @@ impl Task<'_, '_> {
     }
 }
 
+/// Adds a member's prompt, of which it reads all or the last token, to the cache rows from `store` on. Its states lie from
+/// the first on.
+fn push_prompt(batch: &mut Batch, scope: Scope, member: u32, prompt: &[u32], store: usize) {
+    match prompt.split_last() {
+        Some((last, beginning)) if scope == Scope::Answer && !beginning.is_empty() => {
+            batch.push_beginning(beginning, store);
+            batch.set_state_row(0);
+            batch.push(member, &[*last], beginning.len(), store);
+            batch.set_state_row(beginning.len());
+        }
+        _ => {
+            batch.push(member, prompt, 0, store);
+            batch.set_state_row(0);
+        }
+    }
+}
+
 /// Buffers of one thread.
 #[derive(Debug)]
 struct Worker<'m> {
@@ -231,8 +249,8 @@ impl<'m> Worker<'m> {
         let c = model.config();
         let plan = Plan {
             rows: size.prompt.max(ROWS),
-            // The past of a node may be as many spans as it has tokens.
-            sequences: size.group.max(size.written + 1),
+            // A prompt may be two sequences; the past of a node may be as many spans as it has tokens, and the prompt's.
+            sequences: (2 * size.group).max(size.written + 2),
             positions: size.prompt + size.written,
         };
         let tree = size.tree();
@@ -284,7 +302,7 @@ impl<'m> Worker<'m> {
     /// The prompt through the shared layers.
     fn read_prompt(&mut self, task: &Task<'_, '_>, prompt: &[u32]) -> Result<(), ModelError> {
         self.batch.clear();
-        self.batch.push(0, prompt, 0, 0);
+        push_prompt(&mut self.batch, task.members.scope(), 0, prompt, 0);
         let states = &mut self.states[..prompt.len() * self.engine.model().config().d_model];
         self.engine.states(
             task.members,
@@ -330,8 +348,13 @@ impl<'m> Worker<'m> {
             self.ready.clear();
             for (row, i) in together.iter().enumerate() {
                 let slot = &mut self.slots[*i];
-                self.batch.push(slot.request.member, prompt, 0, slot.rows.first);
-                self.batch.set_state_row(0);
+                push_prompt(
+                    &mut self.batch,
+                    task.members.scope(),
+                    slot.request.member,
+                    prompt,
+                    slot.rows.first,
+                );
                 slot.filled = prompt.len();
                 self.ready.push((row, *i));
             }

@@ -75,7 +75,7 @@ impl Run<'_> {
             let plan = plan(&settings, source, answers);
             // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
             training(&answerer, source, 0, &plan)?;
-            Trainer::create(model, settings.from_layer, plan, config, log)?
+            Trainer::create(model, model.layout_from(settings.from_layer), plan, config, log)?
         };
 
         let mut peak = Peak::default();
@@ -121,8 +121,7 @@ impl Run<'_> {
 
         let specialist = trainer.specialist()?;
         specialist.save(&args.out)?;
-        let transforms =
-            Materialized::new(model, session.isa, specialist.coordinates(), trainer.from_layer());
+        let transforms = Materialized::new(model, session.isa, specialist.coordinates(), specialist.layout());
         let trained = session.pool.install(|| held.evaluate(&mut answerer, &transforms, cancel))?;
         report::faults(&answerer);
         let Some(trained) = trained else { return interrupted(args, &trainer) };
