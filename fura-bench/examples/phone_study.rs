@@ -9,7 +9,6 @@
 //! measures some splits only (by default all but `train`); `templates=1` also lists success by template.
 
 use fura::core::estimator::{EsConfig, Schedule};
-use fura::core::layout::Scope;
 use fura::core::specialist::Specialist;
 use fura::episodes::{EpisodeSuccess, Played, play};
 use fura::model::{Base, Materialized, Members, Model};
@@ -65,11 +64,7 @@ fn main() -> Result<()> {
         Some(turns) => turns.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
         None => LayerTurn::cycle(from_layer, model.config().layers),
     };
-    let scope = match text("scope").as_deref() {
-        None | Some("everywhere") => Scope::Everywhere,
-        Some("answer") => Scope::Answer,
-        Some(other) => return Err(format!("scope: {other} is none").into()),
-    };
+    let scope = parsed(text("scope"), d.scope)?;
     let generations = parsed(text("generations"), d.generations)?;
     let requests = parsed(text("requests"), d.requests)?;
     let config = EsConfig {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::Fingerprint;
 
 pub use block_rule::BlockRule;
-pub use scope::Scope;
+pub use scope::{Scope, UnknownScope};
 
 /// Most coordinates a layout may have (2^26; the largest dense Llama has about 2 * 10^7).
 ///

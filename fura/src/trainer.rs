@@ -5,7 +5,7 @@ use crate::error::FuraError;
 use crate::reward::Reward;
 use crate::turns::LayerTurn;
 use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
-use fura_core::layout::Layout;
+use fura_core::layout::{Layout, Scope};
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
 use fura_core::specialist::{Provenance, Specialist};
 use fura_model::{Model, Population, Shared};
@@ -71,6 +71,8 @@ impl RunPlan {
 pub struct Defaults {
     /// First trained layer.
     pub from_layer: usize,
+    /// Tokens at which the specialist acts.
+    pub scope: Scope,
     /// Generations.
     pub generations: u32,
     /// Antithetic pairs that `alpha` is meant for; those of a generation that perturbs all trained layers.
@@ -98,6 +100,7 @@ impl Defaults {
             // The upper tenth: there the fitness has most slope for its curvature, and the layers below are computed
             // once for the whole population.
             from_layer,
+            scope: Scope::Everywhere,
             turns: LayerTurn::cycle(from_layer, layers),
             generations: 400,
             pairs: 16,

@@ -63,7 +63,7 @@ impl Specialist {
         let mut difference = self.difference_from(&other.base, &other.layout, "the other");
         let (its, others) = (self.layout.scope(), other.layout.scope());
         if difference.is_empty() && its != others {
-            difference = format!("its scope is {its:?}, that of the other {others:?}");
+            difference = format!("its scope is {its}, that of the other {others}");
         }
         match difference.is_empty() {
             true => Ok(()),

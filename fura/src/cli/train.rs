@@ -75,7 +75,8 @@ impl Run<'_> {
             let plan = plan(&settings, source, answers);
             // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
             training(&answerer, source, 0, &plan)?;
-            Trainer::create(model, model.layout_from(settings.from_layer), plan, config, log)?
+            let layout = model.layout_from(settings.from_layer).with_scope(settings.scope);
+            Trainer::create(model, layout, plan, config, log)?
         };
 
         let mut peak = Peak::default();
@@ -222,6 +223,7 @@ fn settings(args: &Train, model: &Model, answers: Answers) -> Result<Defaults> {
     };
     Ok(Defaults {
         from_layer,
+        scope: args.scope.unwrap_or(d.scope),
         turns,
         generations: args.generations.unwrap_or(d.generations),
         pairs: args.pairs.unwrap_or(d.pairs),
