@@ -67,6 +67,7 @@ fn main() -> Result<()> {
     };
     let d = Defaults {
         from_layer,
+        scope: settings.take("scope", d.scope)?,
         turns,
         generations: settings.take("generations", d.generations)?,
         pairs: settings.take("pairs", d.pairs)?,
@@ -119,7 +120,7 @@ fn main() -> Result<()> {
         };
         let mut trainer = Trainer::create(
             &model,
-            model.layout_from(d.from_layer),
+            model.layout_from(d.from_layer).with_scope(d.scope),
             plan,
             config.clone(),
             &logs.join(format!("{user}.runlog")),

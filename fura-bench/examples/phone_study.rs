@@ -10,7 +10,7 @@
 
 use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::specialist::Specialist;
-use fura::episodes::{EpisodeSuccess, Played, play};
+use fura::episodes::{Decoding, EpisodeSuccess, Played, play};
 use fura::model::{Base, Materialized, Members, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
@@ -122,7 +122,9 @@ fn main() -> Result<()> {
         for split in PhoneSplit::ALL.into_iter().filter(|s| splits.contains(&s.to_string())) {
             let tasks = phone.whole(split, n);
             let [base, own] = both(&own, |m| {
-                Ok(pool.install(|| play(&mut scorer, m, &tasks, &cancel))?.ok_or("cancelled")?)
+                Ok(pool
+                    .install(|| play(&mut scorer, m, &tasks, Decoding::Choice, &cancel))?
+                    .ok_or("cancelled")?)
             })?;
             for level in 1..=level {
                 whole(&format!("{split}, level {level}"), &base, &own, |p| {

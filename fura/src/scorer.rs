@@ -89,6 +89,11 @@ impl<'m> Scorer<'m> {
         self.model
     }
 
+    /// The instruction set kernels run on.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
     /// pool that is to do the work. In what is `shared` every member is as the first one; it is computed once for all
     /// (the same bits, less work). `None` if `cancel` was set meanwhile.
