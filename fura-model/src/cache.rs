@@ -2,7 +2,9 @@
 
 use crate::config::ModelConfig;
 use fura_simd::Isa;
+use fura_simd::attention::CacheRows;
 use fura_simd::half::narrow_all;
+use std::ops::Range;
 
 /// Keys and values, one row of `d_kv` for each position, in planes of `rows` rows; in f32 or, in half the memory and
 /// with other bits, in f16.
@@ -24,8 +26,8 @@ enum Stored {
 /// Keys and values of one layer.
 #[derive(Clone, Copy)]
 pub(crate) enum Plane<'a> {
-    Single(&'a [f32], &'a [f32]),
-    Half(&'a [u16], &'a [u16]),
+    Single(CacheRows<'a, f32>, CacheRows<'a, f32>),
+    Half(CacheRows<'a, u16>, CacheRows<'a, u16>),
 }
 
 /// How a cache stores numbers.
@@ -97,29 +99,6 @@ impl KvCache {
         }
     }
 
-    /// Copies the first `rows` positions of a cache of the same shape and precision.
-    ///
-    /// # Panics
-    /// If it is of another.
-    pub fn copy_beginning(&mut self, from: &Self, rows: usize) {
-        assert!((self.planes, self.rows, self.width) == (from.planes, from.rows, from.width));
-        for plane in 0..self.planes {
-            let start = plane * self.rows * self.width;
-            let place = start..start + rows * self.width;
-            match (&mut self.stored, &from.stored) {
-                (Stored::Single(keys, values), Stored::Single(k, v)) => {
-                    keys[place.clone()].copy_from_slice(&k[place.clone()]);
-                    values[place.clone()].copy_from_slice(&v[place]);
-                }
-                (Stored::Half(keys, values), Stored::Half(k, v)) => {
-                    keys[place.clone()].copy_from_slice(&k[place.clone()]);
-                    values[place.clone()].copy_from_slice(&v[place]);
-                }
-                _ => panic!("caches of different precisions"),
-            }
-        }
-    }
-
     /// Positions it can hold.
     pub fn rows(&self) -> usize {
         self.rows
@@ -133,14 +112,39 @@ impl KvCache {
         }
     }
 
-    /// The planes of keys and values of a layer.
-    pub(crate) fn layer(&self, layer: usize) -> Plane<'_> {
+    /// The planes of keys and values of a layer, after those of `earlier` if that is given.
+    ///
+    /// # Panics
+    /// If `earlier` is of another precision.
+    pub(crate) fn layer<'a>(&'a self, layer: usize, earlier: Option<&'a Self>) -> Plane<'a> {
+        let own = self.place(layer);
+        let Some(earlier) = earlier else {
+            return match &self.stored {
+                Stored::Single(k, v) => {
+                    Plane::Single(CacheRows::new(&k[own.clone()]), CacheRows::new(&v[own]))
+                }
+                Stored::Half(k, v) => Plane::Half(CacheRows::new(&k[own.clone()]), CacheRows::new(&v[own])),
+            };
+        };
+        let (place, n) = (earlier.place(layer), earlier.rows);
+        match (&earlier.stored, &self.stored) {
+            (Stored::Single(ek, ev), Stored::Single(k, v)) => Plane::Single(
+                CacheRows::after(&ek[place.clone()], n, &k[own.clone()]),
+                CacheRows::after(&ev[place], n, &v[own]),
+            ),
+            (Stored::Half(ek, ev), Stored::Half(k, v)) => Plane::Half(
+                CacheRows::after(&ek[place.clone()], n, &k[own.clone()]),
+                CacheRows::after(&ev[place], n, &v[own]),
+            ),
+            _ => panic!("caches of different precisions"),
+        }
+    }
+
+    /// Where the plane of a layer lies.
+    fn place(&self, layer: usize) -> Range<usize> {
         let n = self.rows * self.width;
         let at = layer % self.planes * n;
-        match &self.stored {
-            Stored::Single(keys, values) => Plane::Single(&keys[at..at + n], &values[at..at + n]),
-            Stored::Half(keys, values) => Plane::Half(&keys[at..at + n], &values[at..at + n]),
-        }
+        at..at + n
     }
 
     /// Stores key and value of one position of a layer.

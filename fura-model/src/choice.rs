@@ -96,8 +96,8 @@ impl ChoiceTree {
         }
     }
 
-    /// As [`push`](Self::push) in [`Scope::Answer`], but for a cache that has the prompt's other tokens in the rows of
-    /// `beginning`; row `i` of the batch goes to its row `store + i`.
+    /// As [`push`](Self::push) in [`Scope::Answer`], but after an [earlier](crate::Engine::forward_from) cache of `store`
+    /// rows, which has the prompt's other tokens in those of `beginning`.
     pub fn push_answers(
         &self,
         member: u32,

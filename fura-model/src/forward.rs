@@ -74,7 +74,7 @@ impl<'m> Engine<'m> {
         ws: &mut Workspace,
     ) -> Result<(), ModelError> {
         self.embed(batch, wanted, cache, ws)?;
-        self.layers(members, batch, 0..self.model.config().layers, cache, ws);
+        self.layers(members, batch, 0..self.model.config().layers, None, cache, ws);
         Ok(())
     }
 
@@ -100,11 +100,11 @@ impl<'m> Engine<'m> {
         assert!(shared.layers() < c.layers, "states: no layer is left");
         let wanted = if shared.is_last_attention(c) { Wanted::Last } else { Wanted::All };
         self.embed(batch, wanted, cache, ws)?;
-        self.layers(members, batch, 0..shared.layers(), cache, ws);
+        self.layers(members, batch, 0..shared.layers(), None, cache, ws);
         match shared {
             Shared::Layers(_) => states.copy_from_slice(&ws.x[..batch.rows() * c.d_model]),
             Shared::Attention(layer) => {
-                self.attend(members, batch, layer, cache, ws);
+                self.attend(members, batch, layer, None, cache, ws);
                 let n = ws.wanted.len();
                 let rows = ws.x.chunks_exact(c.d_model).zip(ws.attended.chunks_exact(c.d_query()));
                 assert_eq!(states.len(), n * shared.width(c), "states of {n} rows");
@@ -120,8 +120,9 @@ impl<'m> Engine<'m> {
 
     /// Goes on from [`Engine::states`], with the same bits as one whole pass. Members that are alike in what is `shared`
     /// can have it computed once: a population that perturbs upper layers computes the lower ones once. The batch holds
-    /// whole prompts (nothing in the cache before them, but its sequences may continue each other), or one row for each
-    /// state where only last rows go on; its sequences say where their rows lie in `states`.
+    /// whole prompts (its sequences may continue each other), what follows the rows of `earlier`, or one row for each
+    /// state where only last rows go on; its sequences say where their rows lie in `states`. Rows of `cache` are numbered
+    /// after those of `earlier`.
     ///
     /// # Errors
     /// As [`Engine::forward`].
@@ -135,11 +136,12 @@ impl<'m> Engine<'m> {
         shared: Shared,
         states: &[f32],
         wanted: Wanted,
+        earlier: Option<&KvCache>,
         cache: &mut KvCache,
         ws: &mut Workspace,
     ) -> Result<(), ModelError> {
         let c = self.model.config();
-        place_rows(batch, wanted, cache, ws)?;
+        place_rows(batch, wanted, rows_of(earlier) + cache.rows(), ws)?;
         assert!(!shared.is_last_attention(c) || batch.rows() == batch.sequences(), "one row for each state");
         let (d, width) = (c.d_model, shared.width(c));
         for s in &batch.sequences {
@@ -156,7 +158,7 @@ impl<'m> Engine<'m> {
             self.after_attention(members, layer, ws);
             next = layer + 1;
         }
-        self.layers(members, batch, next..c.layers, cache, ws);
+        self.layers(members, batch, next..c.layers, earlier, cache, ws);
         Ok(())
     }
 
@@ -170,7 +172,7 @@ impl<'m> Engine<'m> {
     ) -> Result<(), ModelError> {
         let c = self.model.config();
         batch.check(c.vocab)?;
-        place_rows(batch, wanted, cache, ws)?;
+        place_rows(batch, wanted, cache.rows(), ws)?;
         let embedding = self.model.embedding();
         for (row, token) in ws.x.chunks_exact_mut(c.d_model).zip(&batch.tokens) {
             embedding.decode_row(*token as usize, row);
@@ -187,12 +189,13 @@ impl<'m> Engine<'m> {
         members: &dyn Members,
         batch: &Batch,
         range: Range<usize>,
+        earlier: Option<&KvCache>,
         cache: &mut KvCache,
         ws: &mut Workspace,
     ) {
         let end = range.end;
         for layer in range {
-            self.attend(members, batch, layer, cache, ws);
+            self.attend(members, batch, layer, earlier, cache, ws);
             self.after_attention(members, layer, ws);
         }
         let c = self.model.config();
@@ -209,12 +212,14 @@ impl<'m> Engine<'m> {
         members: &dyn Members,
         batch: &Batch,
         layer: usize,
+        earlier: Option<&KvCache>,
         cache: &mut KvCache,
         ws: &mut Workspace,
     ) {
         let c = self.model.config();
         let d = c.d_model;
         let n = ws.all.len();
+        let before = rows_of(earlier);
         let windowed = c.window(layer).is_some();
         let [query_norm, key_norm] = match self.model.head_norms(layer) {
             Some([query, key]) => [Some(query), Some(key)],
@@ -228,7 +233,7 @@ impl<'m> Engine<'m> {
             let k = &mut ws.k[at.clone()];
             self.head_norms(key_norm, k, &mut ws.head);
             ws.rope.rotate(k, row.position, layer, windowed);
-            cache.store(self.isa, layer, row.store, k, &ws.v[at]);
+            cache.store(self.isa, layer, row.store - before, k, &ws.v[at]);
         }
         // After the last layer's keys and values, only the wanted rows matter.
         let last = layer + 1 == c.layers;
@@ -245,8 +250,14 @@ impl<'m> Engine<'m> {
         }
         self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
         let d_query = c.d_query();
-        let attention =
-            Attention { engine: self, batch, layer, plane: cache.layer(layer), rope: &ws.rope, query_norm };
+        let attention = Attention {
+            engine: self,
+            batch,
+            layer,
+            plane: cache.layer(layer, earlier),
+            rope: &ws.rope,
+            query_norm,
+        };
         let plan = ws.plan;
         attention.run(
             rows,
@@ -397,8 +408,17 @@ impl<'m> Engine<'m> {
     }
 }
 
+fn rows_of(earlier: Option<&KvCache>) -> usize {
+    earlier.map_or(0, KvCache::rows)
+}
+
 /// Lists all rows and the wanted ones with their runs, checking every capacity.
-fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace) -> Result<(), ModelError> {
+fn place_rows(
+    batch: &Batch,
+    wanted: Wanted,
+    cache_rows: usize,
+    ws: &mut Workspace,
+) -> Result<(), ModelError> {
     let capacity = |what, asked, planned| {
         if asked <= planned { Ok(()) } else { Err(ModelError::Capacity { what, asked, planned }) }
     };
@@ -411,9 +431,9 @@ fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace
     ws.wanted_index.clear();
     for (sequence, s) in batch.sequences.iter().enumerate() {
         capacity("positions of a sequence", s.past + s.len, ws.rope.positions())?;
-        capacity("rows of the cache", s.store + s.len, cache.rows())?;
+        capacity("rows of the cache", s.store + s.len, cache_rows)?;
         for span in &batch.spans[s.spans.clone()] {
-            capacity("rows of the cache", span.first + span.len, cache.rows())?;
+            capacity("rows of the cache", span.first + span.len, cache_rows)?;
         }
         capacity("spans of a sequence", s.spans.len(), ws.plan.sequences)?;
         let first = match wanted {

@@ -13,6 +13,37 @@ pub struct HeadRows {
     pub stride: usize,
 }
 
+/// Keys or values of a layer, whose first rows may lie in a place of their own: those of a text that several caches go on
+/// from.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheRows<'a, T> {
+    earlier: &'a [T],
+    /// Rows in `earlier`.
+    count: usize,
+    own: &'a [T],
+}
+
+impl<'a, T> CacheRows<'a, T> {
+    /// Rows in one place.
+    pub fn new(own: &'a [T]) -> Self {
+        Self { earlier: &[], count: 0, own }
+    }
+
+    /// Rows `0 .. count` in `earlier`, further ones from the first of `own` on. No span may have rows of both.
+    pub fn after(earlier: &'a [T], count: usize, own: &'a [T]) -> Self {
+        Self { earlier, count, own }
+    }
+
+    /// The place of a span, and its first row there.
+    #[inline(always)]
+    fn place(&self, span: &Span) -> (&'a [T], usize) {
+        match span.first.checked_sub(self.count) {
+            Some(first) => (self.own, first),
+            None => (self.earlier, span.first),
+        }
+    }
+}
+
 /// Consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -25,8 +56,8 @@ pub struct Span {
 #[inline(always)]
 fn attend_body<T: Stored>(
     query: &[f32],
-    keys: &[T],
-    values: &[T],
+    keys: CacheRows<'_, T>,
+    values: CacheRows<'_, T>,
     rows: HeadRows,
     spans: &[Span],
     scale: f32,
@@ -47,7 +78,7 @@ fn attend_body<T: Stored>(
 #[inline(always)]
 fn score<T: Stored>(
     query: &[f32],
-    keys: &[T],
+    keys: CacheRows<'_, T>,
     rows: HeadRows,
     spans: &[Span],
     scale: f32,
@@ -58,8 +89,9 @@ fn score<T: Stored>(
     for span in spans {
         let (scores, others) = rest.split_at_mut(span.len);
         rest = others;
+        let (keys, first) = keys.place(span);
         for (j, s) in scores.iter_mut().enumerate() {
-            let at = rows.offset + (span.first + j) * rows.stride;
+            let at = rows.offset + (first + j) * rows.stride;
             *s = dot(query, &keys[at..at + d]) * scale;
         }
     }
@@ -67,7 +99,13 @@ fn score<T: Stored>(
 }
 
 #[inline(always)]
-fn mix<T: Stored>(values: &[T], rows: HeadRows, spans: &[Span], scores: &mut [f32], out: &mut [f32]) {
+fn mix<T: Stored>(
+    values: CacheRows<'_, T>,
+    rows: HeadRows,
+    spans: &[Span],
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
     softmax_body(scores);
     // Pieces whose sums stay in registers while the rows go by.
     let mut first = 0;
@@ -88,7 +126,7 @@ fn mix<T: Stored>(values: &[T], rows: HeadRows, spans: &[Span], scores: &mut [f3
 /// Elements `first .. first + N` of the output.
 #[inline(always)]
 fn mix_piece<T: Stored, const N: usize>(
-    values: &[T],
+    values: CacheRows<'_, T>,
     rows: HeadRows,
     first: usize,
     spans: &[Span],
@@ -100,8 +138,9 @@ fn mix_piece<T: Stored, const N: usize>(
     for span in spans {
         let (scores, others) = rest.split_at(span.len);
         rest = others;
+        let (values, row) = values.place(span);
         for (j, p) in scores.iter().enumerate() {
-            let at = rows.offset + (span.first + j) * rows.stride + first;
+            let at = rows.offset + (row + j) * rows.stride + first;
             let values = &values[at..at + N];
             for i in 0..N {
                 sums[i] = p.mul_add(values[i].value(), sums[i]);
@@ -114,12 +153,19 @@ fn mix_piece<T: Stored, const N: usize>(
 /// Keys of a head, sixteen side by side: element `i` of key `16 b + k` is number `k` of `[b][i]`. The last block
 /// is filled up with zeros.
 #[inline(always)]
-fn transpose_body<T: Stored>(keys: &[T], d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32]) {
+fn transpose_body<T: Stored>(
+    keys: CacheRows<'_, T>,
+    d: usize,
+    rows: HeadRows,
+    spans: &[Span],
+    out: &mut [f32],
+) {
     let n: usize = spans.iter().map(|s| s.len).sum();
     assert_eq!(out.len(), transposed_len(n, d), "transpose_keys: output length differs from the keys'");
     let mut j = 0;
     for span in spans {
-        for row in span.first..span.first + span.len {
+        let (keys, first) = keys.place(span);
+        for row in first..first + span.len {
             let at = rows.offset + row * rows.stride;
             let block = &mut out[j / LANES * LANES * d..][..LANES * d];
             for (lanes, key) in block.chunks_exact_mut(LANES).zip(&keys[at..at + d]) {
@@ -175,7 +221,7 @@ fn attend_transposed_body<T: Stored>(
     query: &[f32],
     keys: &[f32],
     skip: usize,
-    values: &[T],
+    values: CacheRows<'_, T>,
     rows: HeadRows,
     spans: &[Span],
     scale: f32,
@@ -224,8 +270,8 @@ dispatch! {
     /// differ in length.
     pub fn attend(
         query: &[f32],
-        keys: &[f32],
-        values: &[f32],
+        keys: CacheRows<'_, f32>,
+        values: CacheRows<'_, f32>,
         rows: HeadRows,
         spans: &[Span],
         scale: f32,
@@ -242,8 +288,8 @@ dispatch! {
     /// As [`attend`].
     pub fn attend_half(
         query: &[f32],
-        keys: &[u16],
-        values: &[u16],
+        keys: CacheRows<'_, u16>,
+        values: CacheRows<'_, u16>,
         rows: HeadRows,
         spans: &[Span],
         scale: f32,
@@ -259,7 +305,7 @@ dispatch! {
     ///
     /// # Panics
     /// If a row lies outside `keys`, or `out` does not hold [`transposed_len`] numbers.
-    pub fn transpose_keys(keys: &[f32], d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
+    pub fn transpose_keys(keys: CacheRows<'_, f32>, d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
         = transpose_body::<f32>
 }
 
@@ -268,7 +314,7 @@ dispatch! {
     ///
     /// # Panics
     /// As [`transpose_keys`].
-    pub fn transpose_keys_half(keys: &[u16], d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
+    pub fn transpose_keys_half(keys: CacheRows<'_, u16>, d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
         = transpose_body::<u16>
 }
 
@@ -283,7 +329,7 @@ dispatch! {
         query: &[f32],
         keys: &[f32],
         skip: usize,
-        values: &[f32],
+        values: CacheRows<'_, f32>,
         rows: HeadRows,
         spans: &[Span],
         scale: f32,
@@ -302,7 +348,7 @@ dispatch! {
         query: &[f32],
         keys: &[f32],
         skip: usize,
-        values: &[u16],
+        values: CacheRows<'_, u16>,
         rows: HeadRows,
         spans: &[Span],
         scale: f32,
@@ -318,6 +364,10 @@ mod tests {
     use crate::Isa;
     use crate::half::widen;
 
+    fn one<T>(rows: &[T]) -> CacheRows<'_, T> {
+        CacheRows::new(rows)
+    }
+
     #[test]
     fn equal_on_every_tier_and_equal_to_the_formula() {
         for (d, n) in [(64usize, 1usize), (64, 30), (80, 17), (5, 40)] {
@@ -329,7 +379,18 @@ mod tests {
             let rows = HeadRows { offset: 2, stride };
             let run = |isa| {
                 let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-                attend(isa, &q, &k, &v, rows, &[Span { first: 0, len: n }], 0.125, None, &mut s, &mut o);
+                attend(
+                    isa,
+                    &q,
+                    one(&k),
+                    one(&v),
+                    rows,
+                    &[Span { first: 0, len: n }],
+                    0.125,
+                    None,
+                    &mut s,
+                    &mut o,
+                );
                 (s, o)
             };
             let reference = run(Isa::scalar());
@@ -357,7 +418,18 @@ mod tests {
         let rows = HeadRows { offset: 0, stride: d };
         let run = |isa| {
             let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-            attend(isa, &q[..d], &k, &v, rows, &[Span { first: 0, len: n }], 1.0, Some(cap), &mut s, &mut o);
+            attend(
+                isa,
+                &q[..d],
+                one(&k),
+                one(&v),
+                rows,
+                &[Span { first: 0, len: n }],
+                1.0,
+                Some(cap),
+                &mut s,
+                &mut o,
+            );
             (s, o)
         };
         let reference = run(Isa::scalar());
@@ -395,18 +467,41 @@ mod tests {
             Span { first: 16, len: 7 },
         ];
         let (mut s, mut expected) = (vec![0.0; n], vec![0.0; d]);
-        attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, None, &mut s, &mut expected);
+        attend(Isa::scalar(), &q, one(&wide_k), one(&wide_v), rows, &whole, 0.2, None, &mut s, &mut expected);
         let mut capped = vec![0.0; d];
-        attend(Isa::scalar(), &q, &wide_k, &wide_v, rows, &whole, 0.2, Some(3.0), &mut s, &mut capped);
+        attend(
+            Isa::scalar(),
+            &q,
+            one(&wide_k),
+            one(&wide_v),
+            rows,
+            &whole,
+            0.2,
+            Some(3.0),
+            &mut s,
+            &mut capped,
+        );
         assert_ne!(expected, capped);
         for isa in Isa::available() {
             for spans in [&whole[..], &cut] {
                 let mut out = vec![0.0; d];
-                attend(isa, &q, &wide_k, &wide_v, rows, spans, 0.2, None, &mut s, &mut out);
+                attend(isa, &q, one(&wide_k), one(&wide_v), rows, spans, 0.2, None, &mut s, &mut out);
                 assert_eq!(out, expected, "{isa:?}");
-                attend_half(isa, &q, &k, &v, rows, spans, 0.2, None, &mut s, &mut out);
+                attend_half(isa, &q, one(&k), one(&v), rows, spans, 0.2, None, &mut s, &mut out);
                 assert_eq!(out, expected, "{isa:?}");
-                attend_half(isa, &q, &k, &v, rows, spans, 0.2, Some(3.0), &mut s, &mut out);
+                if spans.len() > 1 {
+                    let [k, v] = [&wide_k, &wide_v].map(|x| CacheRows::after(&x[..16 * d], 16, &x[16 * d..]));
+                    out.fill(f32::NAN);
+                    attend(isa, &q, k, v, rows, spans, 0.2, None, &mut s, &mut out);
+                    assert_eq!(out, expected, "{isa:?}, in two places");
+                    let mut keys = vec![f32::NAN; transposed_len(n, d)];
+                    let mut s = vec![f32::NAN; transposed_scores(n)];
+                    out.fill(f32::NAN);
+                    transpose_keys(isa, k, d, rows, spans, &mut keys);
+                    attend_transposed(isa, &q, &keys, 0, v, rows, spans, 0.2, None, &mut s, &mut out);
+                    assert_eq!(out, expected, "{isa:?}, in two places, transposed");
+                }
+                attend_half(isa, &q, one(&k), one(&v), rows, spans, 0.2, Some(3.0), &mut s, &mut out);
                 assert_eq!(out, capped, "{isa:?}");
             }
         }
@@ -432,21 +527,52 @@ mod tests {
                 for cap in [None, Some(3.0)] {
                     let (mut s, mut expected) = (vec![0.0; n - skip], vec![0.0; d]);
                     let scalar = Isa::scalar();
-                    attend(scalar, &q, &wide_k, &wide_v, rows, &seen, 0.2, cap, &mut s, &mut expected);
+                    attend(
+                        scalar,
+                        &q,
+                        one(&wide_k),
+                        one(&wide_v),
+                        rows,
+                        &seen,
+                        0.2,
+                        cap,
+                        &mut s,
+                        &mut expected,
+                    );
                     for isa in Isa::available() {
                         // What was there before does not matter.
                         let mut keys = vec![f32::NAN; transposed_len(n, d)];
                         let mut s = vec![f32::NAN; transposed_scores(n - skip)];
                         let mut out = vec![f32::NAN; d];
-                        transpose_keys(isa, &wide_k, d, rows, &all, &mut keys);
+                        transpose_keys(isa, one(&wide_k), d, rows, &all, &mut keys);
                         attend_transposed(
-                            isa, &q, &keys, skip, &wide_v, rows, &seen, 0.2, cap, &mut s, &mut out,
+                            isa,
+                            &q,
+                            &keys,
+                            skip,
+                            one(&wide_v),
+                            rows,
+                            &seen,
+                            0.2,
+                            cap,
+                            &mut s,
+                            &mut out,
                         );
                         assert_eq!(out, expected, "{isa:?}, {d} x {n}, from {skip}");
                         keys.fill(f32::NAN);
-                        transpose_keys_half(isa, &k, d, rows, &all, &mut keys);
+                        transpose_keys_half(isa, one(&k), d, rows, &all, &mut keys);
                         attend_transposed_half(
-                            isa, &q, &keys, skip, &v, rows, &seen, 0.2, cap, &mut s, &mut out,
+                            isa,
+                            &q,
+                            &keys,
+                            skip,
+                            one(&v),
+                            rows,
+                            &seen,
+                            0.2,
+                            cap,
+                            &mut s,
+                            &mut out,
                         );
                         assert_eq!(out, expected, "{isa:?}, {d} x {n}, from {skip}");
                     }

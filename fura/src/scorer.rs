@@ -30,8 +30,6 @@ pub const WAVE_ROWS: usize = 768;
 struct Worker {
     workspace: Workspace,
     cache: KvCache,
-    /// Keys and values of the prompts' beginnings, where the population shares them, and of a wave's answers.
-    texts: KvCache,
     batch: Batch,
     logits: Vec<f32>,
 }
@@ -60,8 +58,10 @@ pub struct Scorer<'m> {
     states: Vec<f32>,
     /// First row of each question in `states`.
     state_rows: Vec<usize>,
-    /// First row of each question's beginning in the workers' `texts`.
-    text_rows: Vec<usize>,
+    /// Keys and values of the prompts' beginnings, where the population shares them.
+    beginnings: KvCache,
+    /// First row of each question's beginning there.
+    beginning_rows: Vec<usize>,
     rows: u64,
 }
 
@@ -79,7 +79,8 @@ impl<'m> Scorer<'m> {
             offsets: Vec::new(),
             states: Vec::new(),
             state_rows: Vec::new(),
-            text_rows: Vec::new(),
+            beginnings: KvCache::transient(model.config(), 0),
+            beginning_rows: Vec::new(),
             rows: 0,
         }
     }
@@ -136,7 +137,8 @@ impl<'m> Scorer<'m> {
             part,
             states: &self.states,
             state_rows: &self.state_rows,
-            text_rows: &self.text_rows,
+            beginning_rows: &self.beginning_rows,
+            earlier: (part == Part::Answer).then_some(&self.beginnings),
             workers: &self.workers,
             cancel,
         };
@@ -150,7 +152,7 @@ impl<'m> Scorer<'m> {
 
     /// Where the questions' states and beginnings lie.
     fn place(&mut self, questions: &[Question], part: Part) {
-        for rows in [&mut self.state_rows, &mut self.text_rows] {
+        for rows in [&mut self.state_rows, &mut self.beginning_rows] {
             rows.clear();
             rows.push(0);
         }
@@ -159,7 +161,7 @@ impl<'m> Scorer<'m> {
             states += if part == Part::Ends { part.rows(q) } else { q.rows() };
             texts += q.prompt.len().saturating_sub(1);
             self.state_rows.push(states);
-            self.text_rows.push(texts);
+            self.beginning_rows.push(texts);
         }
     }
 
@@ -187,32 +189,27 @@ impl<'m> Scorer<'m> {
         job.run(&self.waves, &self.state_rows, &mut self.states)
     }
 
-    /// Forwards every prompt but its last token through the layers above those that are shared, as the base, and gives
-    /// all workers its keys and values there.
+    /// Forwards every prompt but its last token through the layers above those that are shared, as the base, for its keys
+    /// and values there.
     fn read_beginnings(
         &mut self,
         members: &dyn Members,
         shared: Shared,
         questions: &[Question],
     ) -> Result<(), FuraError> {
-        let all = self.text_rows[questions.len()];
-        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
         let layers = self.model.config().layers - shared.layers();
-        for w in workers.iter_mut() {
-            w.texts.reshape(layers, all + w.workspace.plan().rows);
-        }
-        let Some((w, others)) = workers.split_first_mut() else { return Ok(()) };
+        self.beginnings.reshape(layers, self.beginning_rows[questions.len()]);
+        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(w) = workers.first_mut() else { return Ok(()) };
         let engine = Engine::new(self.model, self.isa, Threads::Pool);
         for (i, q) in questions.iter().enumerate() {
             let Some((_, beginning)) = q.prompt.split_last().filter(|(_, b)| !b.is_empty()) else { continue };
             w.batch.clear();
-            w.batch.push_beginning(beginning, self.text_rows[i]);
+            w.batch.push_beginning(beginning, self.beginning_rows[i]);
             w.batch.set_state_row(self.state_rows[i]);
-            let (states, wanted) = (&self.states, Wanted::Last);
-            engine.forward_from(members, &w.batch, shared, states, wanted, &mut w.texts, &mut w.workspace)?;
-        }
-        for other in others {
-            other.texts.copy_beginning(&w.texts, all);
+            let (states, cache) = (&self.states, &mut self.beginnings);
+            let ws = &mut w.workspace;
+            engine.forward_from(members, &w.batch, shared, states, Wanted::Last, None, cache, ws)?;
         }
         Ok(())
     }
@@ -277,7 +274,6 @@ impl<'m> Scorer<'m> {
             workers.push(Worker {
                 workspace: Workspace::new(self.model, plan),
                 cache: KvCache::transient(self.model.config(), plan.rows),
-                texts: KvCache::transient(self.model.config(), 0),
                 batch: Batch::with_capacity(plan.rows, plan.sequences),
                 logits: vec![0.0; logits],
             });
@@ -416,7 +412,8 @@ struct Job<'a> {
     part: Part,
     states: &'a [f32],
     state_rows: &'a [usize],
-    text_rows: &'a [usize],
+    beginning_rows: &'a [usize],
+    earlier: Option<&'a KvCache>,
     workers: &'a Mutex<Vec<Worker>>,
     cancel: &'a AtomicBool,
 }
@@ -456,19 +453,27 @@ impl Job<'_> {
                 Part::Ends => q.tree.push_ends(member, self.state_rows[i], &mut w.batch),
                 Part::Answer => {
                     let Some((last, beginning)) = q.prompt.split_last() else { continue };
-                    let span = Span { first: self.text_rows[i], len: beginning.len() };
+                    let span = Span { first: self.beginning_rows[i], len: beginning.len() };
                     let state = self.state_rows[i] + span.len;
-                    q.tree.push_answers(member, *last, span, self.text_rows[n], state, &mut w.batch);
+                    q.tree.push_answers(member, *last, span, self.beginning_rows[n], state, &mut w.batch);
                 }
             }
         }
-        let (batch, ws) = (&w.batch, &mut w.workspace);
-        let cache = if self.part == Part::Answer { &mut w.texts } else { &mut w.cache };
+        let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
         if self.part == Part::Whole && self.shared == Shared::Layers(0) {
             self.engine.forward(self.members, batch, Wanted::Last, cache, ws)?;
         } else {
-            let (shared, states) = (self.shared, self.states);
-            self.engine.forward_from(self.members, batch, shared, states, Wanted::Last, cache, ws)?;
+            let (members, wanted) = (self.members, Wanted::Last);
+            self.engine.forward_from(
+                members,
+                batch,
+                self.shared,
+                self.states,
+                wanted,
+                self.earlier,
+                cache,
+                ws,
+            )?;
         }
         let mut row = 0;
         for pair in wave.pairs.clone() {

@@ -426,6 +426,7 @@ impl<'m> Worker<'m> {
             Shared::Layers(task.shared),
             &self.states,
             Wanted::Last,
+            None,
             upper,
             ws,
         )?;
