@@ -206,7 +206,8 @@ fn rollouts_of_a_population_are_what_each_member_writes_alone() {
     let (model, _folder) = tiny::open(12, 32);
     let layers = model.config().layers;
     let cancel = AtomicBool::new(false);
-    for (shared, scope) in (0..layers).flat_map(|n| [(n, Scope::Everywhere), (n, Scope::Answer)]) {
+    let everywhere = (0..layers).map(|shared| (shared, Scope::Everywhere));
+    for (shared, scope) in everywhere.chain([(layers - 1, Scope::Answer)]) {
         let layout = model.layout_from(shared).with_scope(scope);
         let config = EsConfig { seed: 3, sigma: 0.2, pairs: 18, ..EsConfig::default() };
         let estimator = Estimator::new(config, &layout).unwrap();
