@@ -11,7 +11,7 @@ const AT_ONCE: usize = 1 << 16;
 
 /// As many rows as that, and not fewer than fill some tiles.
 pub(super) fn rows_at_once(d_in: usize) -> usize {
-    (AT_ONCE / d_in).next_multiple_of(24)
+    (AT_ONCE / d_in).max(1).next_multiple_of(24)
 }
 
 /// From so many rows on, the loads saved pay for a copy of `T` that starts with a cache line. A vector of 64 bytes that
@@ -67,7 +67,7 @@ macro_rules! tiled {
             y: &mut [f32],
             scratch: &mut [f32],
         ) {
-            if y.len() / d_in < WORTH_A_COPY {
+            if rows_at_once(d_in).min(y.len() / d_in) < WORTH_A_COPY {
                 return apply_with(t, block, d_in, x, y, scratch, None);
             }
             apply_with(t, block, d_in, x, y, scratch, Some(&mut Aligned([0.0; 64 * 64])));
