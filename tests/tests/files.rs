@@ -295,9 +295,9 @@ fn a_pack_is_the_same_for_any_number_of_threads() {
     for quantize in [false, true] {
         let name = "blk.0.attn_q.weight";
         let mut writer = rewrite(&bytes, |_| true, |t| t != name);
-        let values =
-            (0..tiny::D_MODEL * tiny::D_MODEL).flat_map(|i| ((i * 37 % 101) as f32 - 50.0).to_le_bytes());
-        writer.tensor(name, &[tiny::D_MODEL, tiny::D_MODEL], TensorKind::F32, values.collect());
+        let values = (0..tiny::D_MODEL * tiny::D_MODEL).map(|i| (i * 37 % 101) as f32 - 50.0);
+        let values: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+        writer.tensor(name, &[tiny::D_MODEL, tiny::D_MODEL], TensorKind::F32, values);
         writer.kv("fura.quantize", quantize);
         let bytes = writer.finish().unwrap();
         let pack = |threads| {

@@ -183,7 +183,7 @@ mod tests {
     /// More channels than are transformed at once.
     #[test]
     fn rows_of_any_length() {
-        let d_in = (1 << 16) + 32;
+        let d_in = (1 << 17) + 32;
         let (t, x) = (noise(matrix_len(d_in, 32), 4), noise(d_in, 5));
         let mut first = vec![0.0; d_in];
         apply(Isa::scalar(), &t, 32, d_in, &x, &mut first);

@@ -4,14 +4,13 @@
 //! some rows by a panel of some vectors of columns; its accumulators stay in registers while the right matrix streams by
 //! once. In kernels of fixed size nothing is left to check but the rows' ends.
 
-/// Rows times channels whose blocks are transformed one after another, a quarter of a MiB: a block of `T` is used for many
-/// rows while it is in the first-level cache, and the rows are in the second-level cache when their next block's turn
-/// comes.
-const AT_ONCE: usize = 1 << 16;
+/// Rows times channels whose blocks are transformed one after another, half a MiB: a block of `T` is used for many rows
+/// while it is in the first-level cache, and the rows are in the second-level cache when their next block's turn comes.
+const AT_ONCE: usize = 1 << 17;
 
-/// As many rows as that, and not fewer than fill some tiles.
+/// As many rows as that in whole tiles of every height, 24 if that is more.
 pub(super) fn rows_at_once(d_in: usize) -> usize {
-    (AT_ONCE / d_in).max(1).next_multiple_of(24)
+    (AT_ONCE / d_in / 24 * 24).max(24)
 }
 
 /// From so many rows on, the loads saved pay for a copy of `T` that starts with a cache line. A vector of 64 bytes that
