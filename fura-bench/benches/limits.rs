@@ -49,6 +49,9 @@ fn transform(c: &mut Criterion) {
             group.bench_function(format!("materialize/{tier}"), |bench| bench.iter(|| input.materialize()));
             group.throughput(Throughput::Elements(input.apply_flops() as u64 / 2));
             group.bench_function(format!("apply/{tier}"), |bench| bench.iter(|| input.apply()));
+            group.bench_function(format!("apply-in-place/{tier}"), |bench| {
+                bench.iter(|| input.apply_in_place())
+            });
         }
     }
 }

@@ -12,14 +12,17 @@ pub struct Input {
     t: Vec<f32>,
     x: Vec<f32>,
     y: Vec<f32>,
+    scratch: Vec<f32>,
 }
 
 impl Input {
-    /// Constant bases, coordinates and rows: no kernel's time depends on values.
+    /// Constant bases and rows: no kernel's time depends on values. Coordinates of both signs cancel, so that rows stay
+    /// finite when they are transformed in place over and over.
     pub fn new(isa: Isa, d_in: usize, b: usize, rows: usize) -> Self {
         let v = vec![0.1; block::matrix_len(d_in, b)];
         let x = vec![0.5; rows * d_in];
-        Self { isa, b, coordinates: vec![0.01; d_in], t: v.clone(), v, y: x.clone(), x }
+        let coordinates = (0..d_in).map(|k| if k % 2 == 0 { 0.01 } else { -0.01 }).collect();
+        Self { isa, b, coordinates, t: v.clone(), v, y: x.clone(), x, scratch: vec![0.0; b] }
     }
 
     /// `T = V diag(c) V^T` for every block.
@@ -38,7 +41,13 @@ impl Input {
         block::apply(self.isa, &self.t, self.b, self.coordinates.len(), &self.x, &mut self.y);
     }
 
-    /// Floating-point operations of [`Self::apply`].
+    /// `x += T x` for every row.
+    pub fn apply_in_place(&mut self) {
+        let d_in = self.coordinates.len();
+        block::apply_in_place(self.isa, &self.t, self.b, d_in, &mut self.x, &mut self.scratch);
+    }
+
+    /// Floating-point operations of [`Self::apply`] and of [`Self::apply_in_place`].
     pub fn apply_flops(&self) -> usize {
         2 * self.x.len() * self.b
     }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use fura_core::estimator::{EsConfig, Estimator, Shaping};
 use fura_core::layout::{Layout, Linear};
+use fura_core::transform::{Isa, Transform};
 
 struct Counting;
 
@@ -57,5 +58,28 @@ fn ask_members_and_tell_allocate_nothing() {
         }
         let after = ALLOCATIONS.get();
         assert_eq!(after - before, 0, "{shaping:?}");
+    }
+}
+
+#[test]
+fn transforms_allocate_nothing_and_in_place_is_the_same() {
+    for (d_in, block) in [(576, 32), (576, 64), (100, 24), (70, 70), (48, 1)] {
+        let layout = Layout::new(block, [Linear::new("w", 8, d_in)]).unwrap();
+        let basis: Vec<f32> =
+            (0..fura_simd::block::matrix_len(d_in, block)).map(|i| 0.1 - (i % 7) as f32 * 0.03).collect();
+        let c: Vec<f32> = (0..d_in).map(|i| (i % 5) as f32 * 0.1 - 0.2).collect();
+        let x: Vec<f32> = (0..256 * d_in).map(|i| (i % 11) as f32 - 5.0).collect();
+        let mut rows = x.clone();
+        let mut y = vec![0.0; x.len()];
+        for isa in Isa::available() {
+            let mut transform = Transform::for_layout(&layout);
+            let before = ALLOCATIONS.get();
+            transform.materialize(isa, &basis, &c, block);
+            transform.apply(isa, &x, &mut y);
+            rows.copy_from_slice(&x);
+            transform.apply_in_place(isa, &mut rows);
+            assert_eq!(ALLOCATIONS.get() - before, 0, "{isa:?} b={block}");
+            assert!(rows == y && y != x, "{isa:?} b={block}");
+        }
     }
 }

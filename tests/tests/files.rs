@@ -282,17 +282,44 @@ fn weights_that_are_not_finite_are_refused_by_name() {
     assert!(refused(&writer.finish().unwrap()).contains("blk.0.attn_norm.weight"));
 }
 
+/// The only pack in a folder.
+fn pack_in(folder: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
+    files.find(|f| f.extension().is_some_and(|e| e == "fura-pack")).unwrap()
+}
+
+#[test]
+fn a_pack_is_the_same_for_any_number_of_threads() {
+    let bytes = tiny::bytes(1);
+    // One linear of floats, packed as groups of 8 bits or, where the file asks for it, of 4.
+    for quantize in [false, true] {
+        let name = "blk.0.attn_q.weight";
+        let mut writer = rewrite(&bytes, |_| true, |t| t != name);
+        let values = (0..tiny::D_MODEL * tiny::D_MODEL).map(|i| (i * 37 % 101) as f32 - 50.0);
+        let values: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+        writer.tensor(name, &[tiny::D_MODEL, tiny::D_MODEL], TensorKind::F32, values);
+        writer.kv("fura.quantize", quantize);
+        let bytes = writer.finish().unwrap();
+        let pack = |threads| {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("model.gguf");
+            std::fs::write(&file, &bytes).unwrap();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| Model::open(&file, folder.path(), 24, &mut |_, _| ())).unwrap();
+            std::fs::read(pack_in(folder.path())).unwrap()
+        };
+        let alone = pack(1);
+        assert!(alone == pack(2) && alone == pack(3), "quantize {quantize}");
+    }
+}
+
 #[test]
 fn a_pack_of_another_version_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     std::fs::write(&file, tiny::bytes(1)).unwrap();
     Model::open(&file, folder.path(), 32, &mut |_, _| ()).unwrap();
-    let pack = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|f| f.unwrap().path())
-        .find(|f| f.extension().is_some_and(|e| e == "fura-pack"))
-        .unwrap();
+    let pack = pack_in(folder.path());
     let whole = std::fs::read(&pack).unwrap();
     let mut older = whole.clone();
     older[8] = 1;

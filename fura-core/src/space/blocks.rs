@@ -163,14 +163,12 @@ impl<V: AsRef<[f32]>> Space for Blocks<V> {
         let d_in = self.layout.linears()[linear].d_in;
         assert_eq!(w.len(), rows.len() * d_in, "weights of {} rows", rows.len());
         self.materialize(linear, read, scratch);
-        // The transform is symmetric, so a row of `W` is changed as an input is. It cannot be in place.
+        let width = width(&self.layout, linear);
         let end = scratch.len();
-        scratch.resize(end + d_in, 0.0);
-        let (matrices, copy) = scratch[d_in..].split_at_mut(end - d_in);
-        for row in w.chunks_exact_mut(d_in) {
-            copy.copy_from_slice(row);
-            block::apply(self.isa, matrices, width(&self.layout, linear), d_in, copy, row);
-        }
+        scratch.resize(end + width, 0.0);
+        let (matrices, block) = scratch[d_in..].split_at_mut(end - d_in);
+        // The transform is symmetric, so a row of `W` is changed as an input is.
+        block::apply_in_place(self.isa, matrices, width, d_in, w, block);
     }
 }
 

@@ -76,22 +76,52 @@ pub fn materialize(isa: Isa, v: &[f32], c: &[f32], block: usize, t: &mut [f32]) 
 ///
 /// # Panics
 /// If the lengths disagree, or `block` or `d_in` is 0.
-#[allow(unsafe_code)]
 pub fn apply(isa: Isa, t: &[f32], block: usize, d_in: usize, x: &[f32], y: &mut [f32]) {
+    assert!(x.len() == y.len(), "apply: row lengths");
+    apply_rows(isa, t, block, d_in, Some(x), y, &mut []);
+}
+
+/// [`apply`] to rows that nothing else needs: `x` becomes `x + T x`, with the same bits. It moves half of the memory.
+/// `scratch` keeps a block of a row: it has `block` floats or more, or `d_in` if that is less.
+///
+/// ```
+/// use fura_simd::{Isa, block};
+/// let (t, mut x) = ([1.0, 0.0, 0.0, -0.5], [3.0, 8.0]);
+/// block::apply_in_place(Isa::detect(), &t, 2, 2, &mut x, &mut [0.0; 2]);
+/// assert_eq!(x, [6.0, 4.0]);
+/// ```
+///
+/// # Panics
+/// If the lengths disagree, or `block` or `d_in` is 0.
+pub fn apply_in_place(isa: Isa, t: &[f32], block: usize, d_in: usize, x: &mut [f32], scratch: &mut [f32]) {
+    assert!(scratch.len() >= block.min(d_in), "apply: scratch length");
+    apply_rows(isa, t, block, d_in, None, x, scratch);
+}
+
+#[allow(unsafe_code)]
+fn apply_rows(
+    isa: Isa,
+    t: &[f32],
+    block: usize,
+    d_in: usize,
+    x: Option<&[f32]>,
+    y: &mut [f32],
+    scratch: &mut [f32],
+) {
     assert!(block > 0 && d_in > 0, "apply: block and d_in must be positive");
     assert_eq!(t.len(), matrix_len(d_in, block), "apply: transform length");
-    assert!(x.len() == y.len() && x.len().is_multiple_of(d_in), "apply: row lengths");
+    assert!(y.len().is_multiple_of(d_in), "apply: row lengths");
     match isa.tier() {
         // SAFETY: an `Isa` of this tier exists only if detection found the features.
         #[cfg(target_arch = "x86_64")]
-        Tier::Avx512 => unsafe { avx512::apply(t, block, d_in, x, y) },
+        Tier::Avx512 => unsafe { avx512::apply(t, block, d_in, x, y, scratch) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Tier::Avx2 => unsafe { avx2::apply(t, block, d_in, x, y) },
+        Tier::Avx2 => unsafe { avx2::apply(t, block, d_in, x, y, scratch) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::apply(t, block, d_in, x, y) },
-        _ => scalar::apply(t, block, d_in, x, y),
+        Tier::Neon | Tier::NeonDot | Tier::NeonI8mm => unsafe { neon::apply(t, block, d_in, x, y, scratch) },
+        _ => scalar::apply(t, block, d_in, x, y, scratch),
     }
 }
 
@@ -142,8 +172,25 @@ mod tests {
                     let mut y = vec![0.0; x.len()];
                     apply(isa, &t, block, d_in, &x, &mut y);
                     assert_eq!(y, y0, "{isa:?} d_in={d_in} b={block} rows={rows}");
+                    y.copy_from_slice(&x);
+                    apply_in_place(isa, &t, block, d_in, &mut y, &mut vec![0.0; block.min(d_in)]);
+                    assert_eq!(y, y0, "in place {isa:?} d_in={d_in} b={block} rows={rows}");
                 }
             }
+        }
+    }
+
+    /// More channels than are transformed at once.
+    #[test]
+    fn rows_of_any_length() {
+        let d_in = (1 << 17) + 32;
+        let (t, x) = (noise(matrix_len(d_in, 32), 4), noise(d_in, 5));
+        let mut first = vec![0.0; d_in];
+        apply(Isa::scalar(), &t, 32, d_in, &x, &mut first);
+        for isa in Isa::available() {
+            let mut y = vec![0.0; d_in];
+            apply(isa, &t, 32, d_in, &x, &mut y);
+            assert!(y == first, "{isa:?}");
         }
     }
 

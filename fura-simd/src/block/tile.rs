@@ -1,15 +1,36 @@
-//! The kernels for blocks of 32 channels and more, written once for every vector width.
+//! The kernels for blocks of 32 and 64 channels, written once for every vector width.
 //!
 //! Both are products of matrices: `T x` for many rows `x`, and `(V diag(c)) V^T`, whose rows are those of `T`. A tile is
-//! some rows by a panel of 32 columns; its accumulators stay in registers while the right matrix streams by once.
-//! Blocks of 32 and 64 have kernels of fixed size, in which nothing is left to check but the rows' ends.
+//! some rows by a panel of some vectors of columns; its accumulators stay in registers while the right matrix streams by
+//! once. In kernels of fixed size nothing is left to check but the rows' ends.
 
-/// Columns of a panel.
-pub(super) const PANEL: usize = 32;
+/// Rows times channels whose blocks are transformed one after another, half a MiB: a block of `T` is used for many rows
+/// while it is in the first-level cache, and the rows are in the second-level cache when their next block's turn comes.
+const AT_ONCE: usize = 1 << 17;
 
-/// Rows that use a block of `T` while it is in the first-level cache. Not more: rows of some models lie a multiple of
-/// 4 KiB apart, where they compete for the same lines.
-pub(super) const CHUNK: usize = 24;
+/// As many rows as that in whole tiles of every height, 24 if that is more.
+pub(super) fn rows_at_once(d_in: usize) -> usize {
+    (AT_ONCE / d_in / 24 * 24).max(24)
+}
+
+/// From so many rows on, the loads saved pay for a copy of `T` that starts with a cache line. A vector of 64 bytes that
+/// does not is two loads, and an allocator's alignment is 16.
+pub(super) const WORTH_A_COPY: usize = 48;
+
+/// Room for a block.
+#[repr(align(64))]
+pub(super) struct Aligned(pub(super) [f32; 64 * 64]);
+
+/// The first `B` floats of `R` rows that start `stride` apart.
+#[inline(always)]
+pub(super) fn rows<const R: usize, const B: usize>(from: &[f32], stride: usize) -> [&[f32; B]; R] {
+    let mut rows = [&[0.0f32; B]; R];
+    for (r, row) in rows.iter_mut().enumerate() {
+        // The range is `B` long by construction, so the conversion cannot fail.
+        *row = from[r * stride..r * stride + B].first_chunk().unwrap();
+    }
+    rows
+}
 
 /// `acc[r] += sum over j of left(r, j) * (panel of right[j])`, in order. A macro, since an instruction set's functions
 /// cannot be forced inline and the accumulators must not leave their registers.
@@ -19,8 +40,8 @@ macro_rules! accumulate {
             let (parts, _) = row.as_chunks::<$lanes>();
             for $r in 0..R {
                 let x = $splat($left);
-                for n in 0..PANEL / $lanes {
-                    $acc[$r][n] = $fma($load(&parts[$panel * (PANEL / $lanes) + n]), x, $acc[$r][n]);
+                for n in 0..N {
+                    $acc[$r][n] = $fma($load(&parts[$panel * N + n]), x, $acc[$r][n]);
                 }
             }
         }
@@ -28,24 +49,56 @@ macro_rules! accumulate {
 }
 pub(super) use accumulate;
 
-/// Defines `apply` and `materialize` for an instruction set. Tiles have `$rows` rows, so many that their
-/// `PANEL / $lanes` accumulators each fill the registers without spilling, then `$fewer`, then one. `$fma(m, x, acc)` is a
-/// fused `acc + m x`.
+/// Defines `apply` and `materialize` for an instruction set. For each size of a block, its tiles as rows x vectors, the
+/// largest first and one of a single row last; accumulators, a panel of the right matrix and an element of the left one must
+/// fit the registers. `$fma(m, x, acc)` is a fused `acc + m x`.
 macro_rules! tiled {
-    ($features:literal, lanes: $lanes:literal, rows: $rows:literal, fewer: $fewer:literal, $load:ident, $store:ident, $splat:ident, $fma:ident) => {
-        use super::tile::{CHUNK, PANEL, accumulate};
+    ($features:literal, lanes: $lanes:literal, tiles: { $($b:literal: $($rows:literal x $vectors:literal),+;)+ }, $load:ident, $store:ident, $splat:ident, $mul:ident, $fma:ident) => {
+        use super::tile::{Aligned, WORTH_A_COPY, accumulate, rows, rows_at_once};
+
+        /// `y = x + T x`, or `y += T y` without an `x`; then `scratch` has room for a block's channels.
+        #[target_feature(enable = $features)]
+        pub(super) fn apply(
+            t: &[f32],
+            block: usize,
+            d_in: usize,
+            x: Option<&[f32]>,
+            y: &mut [f32],
+            scratch: &mut [f32],
+        ) {
+            if rows_at_once(d_in).min(y.len() / d_in) < WORTH_A_COPY {
+                return apply_with(t, block, d_in, x, y, scratch, None);
+            }
+            apply_with(t, block, d_in, x, y, scratch, Some(&mut Aligned([0.0; 64 * 64])));
+        }
 
         #[target_feature(enable = $features)]
-        pub(super) fn apply(t: &[f32], block: usize, d_in: usize, x: &[f32], y: &mut [f32]) {
-            for (x, y) in x.chunks(CHUNK * d_in).zip(y.chunks_mut(CHUNK * d_in)) {
+        fn apply_with(
+            t: &[f32],
+            block: usize,
+            d_in: usize,
+            x: Option<&[f32]>,
+            y: &mut [f32],
+            scratch: &mut [f32],
+            mut copy: Option<&mut Aligned>,
+        ) {
+            let chunk = rows_at_once(d_in) * d_in;
+            for (i, y) in y.chunks_mut(chunk).enumerate() {
+                let x = x.map(|x| &x[i * chunk..][..y.len()]);
                 let (mut first, mut element) = (0, 0);
                 while first < d_in {
                     let b = block.min(d_in - first);
-                    let t = &t[element..element + b * b];
+                    let mut t = &t[element..element + b * b];
+                    if let Some(copy) = &mut copy && b <= 64 {
+                        copy.0[..b * b].copy_from_slice(t);
+                        t = &copy.0[..b * b];
+                    }
                     match b {
-                        32 => apply_block::<32>(t, first, d_in, x, y),
-                        64 => apply_block::<64>(t, first, d_in, x, y),
-                        _ => apply_any(t, b, first, d_in, x, y),
+                        $($b => match x {
+                            Some(x) => apply_block::<false, $b>(t, first, d_in, x, y),
+                            None => apply_block::<true, $b>(t, first, d_in, &[], y),
+                        },)+
+                        _ => super::scalar::apply_column(t, b, first, d_in, x, y, scratch),
                     }
                     element += b * b;
                     first += b;
@@ -53,50 +106,60 @@ macro_rules! tiled {
             }
         }
 
-        /// The block of channels from `first` on, for all rows of `x`.
+        /// The block of channels from `first` on, for all rows.
         #[target_feature(enable = $features)]
-        fn apply_block<const B: usize>(t: &[f32], first: usize, d_in: usize, x: &[f32], y: &mut [f32]) {
+        fn apply_block<const PLACE: bool, const B: usize>(t: &[f32], first: usize, d_in: usize, x: &[f32], y: &mut [f32]) {
             let (t, _) = t.as_chunks::<B>();
-            let rows = x.len() / d_in;
+            let all = y.len() / d_in;
             let mut row = 0;
-            while row < rows {
+            while row < all {
                 let at = row * d_in + first;
-                let (x, y) = (&x[at..], &mut y[at..]);
-                row += match rows - row {
-                    left if left >= $rows => apply_tile::<$rows, B>(t, d_in, x, y),
-                    left if left >= $fewer => apply_tile::<$fewer, B>(t, d_in, x, y),
-                    _ => apply_tile::<1, B>(t, d_in, x, y),
+                let (x, y) = (if PLACE { x } else { &x[at..] }, &mut y[at..]);
+                row += match (B, all - row) {
+                    $($(($b, left) if left >= $rows => apply_tile::<PLACE, $rows, B, $vectors>(t, d_in, x, y),)+)+
+                    _ => unreachable!("every size has tiles of one row"),
                 };
             }
         }
 
-        /// `R` rows, the first at the start of `x` and `y`; returns `R`.
+        /// `R` rows, the first at the start of `x` and `y`, in panels of `N` vectors; returns `R`.
         #[inline]
         #[target_feature(enable = $features)]
-        fn apply_tile<const R: usize, const B: usize>(
+        fn apply_tile<const PLACE: bool, const R: usize, const B: usize, const N: usize>(
             t: &[[f32; B]],
             d_in: usize,
             x: &[f32],
             y: &mut [f32],
         ) -> usize {
-            let mut left = [&[0.0f32; B]; R];
-            for (r, row) in left.iter_mut().enumerate() {
-                // The range is `B` long by construction, so the conversion cannot fail.
-                *row = x[r * d_in..r * d_in + B].first_chunk().unwrap();
+            let panels = B / (N * $lanes);
+            let mut own = [[0.0f32; B]; R];
+            if PLACE && panels > 1 {
+                // The first panel's results would be the next one's rows.
+                for (own, row) in own.iter_mut().zip(rows::<R, B>(y, d_in)) {
+                    let ((to, _), (from, _)) = (own.as_chunks_mut::<$lanes>(), row.as_chunks::<$lanes>());
+                    for n in 0..B / $lanes {
+                        $store(&mut to[n], $load(&from[n]));
+                    }
+                }
             }
-            for panel in 0..B / PANEL {
-                let mut acc = [[$splat(0.0); PANEL / $lanes]; R];
+            for panel in 0..panels {
+                let left = match (PLACE, panels) {
+                    (false, _) => rows(x, d_in),
+                    (true, 1) => rows(y, d_in),
+                    (true, _) => own.each_ref(),
+                };
+                let mut acc = [[$splat(0.0); N]; R];
                 for r in 0..R {
                     let (parts, _) = left[r].as_chunks::<$lanes>();
-                    for n in 0..PANEL / $lanes {
-                        acc[r][n] = $load(&parts[panel * (PANEL / $lanes) + n]);
+                    for n in 0..N {
+                        acc[r][n] = $load(&parts[panel * N + n]);
                     }
                 }
                 accumulate!(acc, |r, j| left[r][j], t, panel, lanes: $lanes, $load, $splat, $fma);
                 for r in 0..R {
-                    let at = r * d_in + panel * PANEL;
-                    let (parts, _) = y[at..at + PANEL].as_chunks_mut::<$lanes>();
-                    for n in 0..PANEL / $lanes {
+                    let at = r * d_in + panel * N * $lanes;
+                    let (parts, _) = y[at..at + N * $lanes].as_chunks_mut::<$lanes>();
+                    for n in 0..N {
                         $store(&mut parts[n], acc[r][n]);
                     }
                 }
@@ -104,66 +167,55 @@ macro_rules! tiled {
             R
         }
 
-        /// A block of any size, in the scalar order, vectorized over `i` by the compiler.
-        #[target_feature(enable = $features)]
-        fn apply_any(t: &[f32], b: usize, first: usize, d_in: usize, x: &[f32], y: &mut [f32]) {
-            for (x, y) in x.chunks_exact(d_in).zip(y.chunks_exact_mut(d_in)) {
-                super::scalar::apply_block(t, &x[first..first + b], &mut y[first..first + b]);
-            }
-        }
-
         #[target_feature(enable = $features)]
         pub(super) fn materialize(v: &[f32], c: &[f32], block: usize, t: &mut [f32]) {
-            let mut element = 0;
+            let (mut element, mut scaled) = (0, Aligned([0.0; 64 * 64]));
             for c in c.chunks(block) {
                 let range = element..element + c.len() * c.len();
                 element = range.end;
                 let (v, t) = (&v[range.clone()], &mut t[range]);
                 match c.len() {
-                    32 => materialize_block::<32>(v, c, t),
-                    64 => materialize_block::<64>(v, c, t),
+                    $($b => materialize_block::<$b>(v, c, &mut scaled, t),)+
                     _ => super::scalar::materialize_block(v, c, t),
                 }
             }
         }
 
         #[target_feature(enable = $features)]
-        fn materialize_block<const B: usize>(v: &[f32], c: &[f32], t: &mut [f32]) {
+        fn materialize_block<const B: usize>(v: &[f32], c: &[f32], scaled: &mut Aligned, t: &mut [f32]) {
             let ((v, _), (t, _)) = (v.as_chunks::<B>(), t.as_chunks_mut::<B>());
+            let (scaled, _) = scaled.0[..B * B].as_chunks_mut::<B>();
+            for ((scaled, vk), ck) in scaled.iter_mut().zip(v).zip(c) {
+                let ((to, _), (from, _)) = (scaled.as_chunks_mut::<$lanes>(), vk.as_chunks::<$lanes>());
+                for n in 0..B / $lanes {
+                    $store(&mut to[n], $mul($splat(*ck), $load(&from[n])));
+                }
+            }
             let mut row = 0;
             while row < B {
-                row += match B - row {
-                    left if left >= $rows => materialize_tile::<$rows, B>(v, c, row, t),
-                    left if left >= $fewer => materialize_tile::<$fewer, B>(v, c, row, t),
-                    _ => materialize_tile::<1, B>(v, c, row, t),
+                row += match (B, B - row) {
+                    $($(($b, left) if left >= $rows => materialize_tile::<$rows, B, $vectors>(v, scaled, row, t),)+)+
+                    _ => unreachable!("every size has tiles of one row"),
                 };
             }
         }
 
-        /// `R` rows of `T` from `first` on; returns `R`.
+        /// `R` rows of `T` from `first` on, in panels of `N` vectors; returns `R`.
         #[inline]
         #[target_feature(enable = $features)]
-        fn materialize_tile<const R: usize, const B: usize>(
+        fn materialize_tile<const R: usize, const B: usize, const N: usize>(
             v: &[[f32; B]],
-            c: &[f32],
+            scaled: &[[f32; B]],
             first: usize,
             t: &mut [[f32; B]],
         ) -> usize {
-            let mut left = [[0.0f32; B]; R];
-            for (k, (vk, ck)) in v.iter().zip(c).enumerate() {
-                // In range: the caller's rows from `first` on are `R` or more.
-                let vk: &[f32; R] = vk[first..first + R].first_chunk().unwrap();
-                for r in 0..R {
-                    left[r][k] = ck * vk[r];
-                }
-            }
-            for panel in 0..B / PANEL {
-                let mut acc = [[$splat(0.0); PANEL / $lanes]; R];
-                accumulate!(acc, |r, k| left[r][k], v, panel, lanes: $lanes, $load, $splat, $fma);
+            for panel in 0..B / (N * $lanes) {
+                let mut acc = [[$splat(0.0); N]; R];
+                accumulate!(acc, |r, k| scaled[k][first + r], v, panel, lanes: $lanes, $load, $splat, $fma);
                 for r in 0..R {
                     let (parts, _) = t[first + r].as_chunks_mut::<$lanes>();
-                    for n in 0..PANEL / $lanes {
-                        $store(&mut parts[panel * (PANEL / $lanes) + n], acc[r][n]);
+                    for n in 0..N {
+                        $store(&mut parts[panel * N + n], acc[r][n]);
                     }
                 }
             }
