@@ -86,9 +86,13 @@ fn many<const F: u8, const K: usize, const T: usize>(
         }
         lanes
     };
-    for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, quad, sums| {
+    for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, quad, rows, sums| {
         for t in 0..T {
-            pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums);
+            if rows <= 2 {
+                pass::<F, K, 2, T, false>(tiles, t, x, quad, sums);
+            } else {
+                pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums);
+            }
         }
     });
 }

@@ -84,7 +84,7 @@ fn many<const F: u8, const K: usize, const T: usize>(
         _mm512_storeu_ps(&mut lanes, _mm512_cvtph_ps(_mm256_loadu_si256(bytes)));
         lanes
     };
-    for_each_piece::<F, K, T, 0x80>(w, x, tiles, out, stride, halves, |tiles, x, quad, sums| {
+    for_each_piece::<F, K, T, 0x80>(w, x, tiles, out, stride, halves, |tiles, x, quad, _, sums| {
         pass::<F, K, ROWS, T, false>(tiles, x, quad, sums)
     });
 }

@@ -71,8 +71,9 @@ impl<'a> Rows<'a> {
 }
 
 /// Walks panels of rows, then `T` tiles at a time (their number is a multiple of that), then pieces of the tiles, then
-/// the rows of a pass. `halves` converts 16 f16. `pass(tiles, x, quad, sums)` adds the products of rows `4 quad .. 4 quad +
-/// 4` of a row block with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP` are flipped in 8-bit codes.
+/// the rows of a pass. `halves` converts 16 f16. `pass(tiles, x, quad, rows, sums)` adds the products of rows `4 quad .. 4
+/// quad + 4` of a row block, of which `rows` are there, with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP`
+/// are flipped in 8-bit codes.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const FLIP: u8>(
@@ -82,7 +83,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
     out: &mut [f32],
     stride: usize,
     halves: impl Fn(&[u8; 32]) -> Lanes,
-    pass: impl Fn(&[u8], &[RowBlock], usize, &mut RowSums<T>),
+    pass: impl Fn(&[u8], &[RowBlock], usize, usize, &mut RowSums<T>),
 ) {
     let groups = w.d_in() / crate::GROUP;
     let (packed, unpacked) = (packed_bytes(F, K).1, group_bytes(F, K, false).1);
@@ -110,7 +111,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                         unpack::<F, K, FLIP>(from, to, &halves);
                     }
                 }
-                let lines = (piece / K * packed).div_ceil(64 * sums.len());
+                let lines = (piece / K * packed).div_ceil(64 * rows.div_ceil(ROWS));
                 for (k, sums) in sums.iter_mut().enumerate() {
                     let (x, rows) = x.block(k);
                     let sums = match start {
@@ -118,25 +119,26 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                         // SAFETY: written with the first piece of the tiles.
                         _ => unsafe { sums.assume_init_mut() },
                     };
-                    // The next piece, which follows in each tile, is on its way while the rows go by, a part with each
-                    // row block.
-                    for t in tile..tile + T {
-                        let next = w.tile(t).as_ptr().wrapping_add(end / K * packed + k * lines * 64);
-                        prefetch(next, lines);
-                    }
                     for (quad, sums) in sums.iter_mut().enumerate().take(rows.div_ceil(ROWS)) {
                         let row = first + k * ROW_BLOCK + quad * ROWS;
+                        let rows = ROWS.min(rows - quad * ROWS);
                         let to = &mut out[row * stride + (tile - tiles.start) * TILE..];
+                        // The next piece, which follows in each tile, is on its way while the rows go by, a few lines with
+                        // each pass: more at once would keep the loads of the pass waiting.
+                        let done = end / K * packed + (k * ROW_BLOCK / ROWS + quad) * lines * 64;
+                        for t in tile..tile + T {
+                            prefetch(w.tile(t).as_ptr().wrapping_add(done), lines);
+                        }
                         if end == groups {
                             // Lines that the pass after the next will store to; unaligned results begin one more.
                             for row in 2 * ROWS..3 * ROWS {
                                 prefetch(to.as_ptr().wrapping_add(row * stride).cast(), T + 1);
                             }
                         }
-                        pass(pieces, &x[start..end], quad, sums);
+                        pass(pieces, &x[start..end], quad, rows, sums);
                         // Stored a few at a time, since stores wait for memory while the next rows are multiplied.
                         if end == groups {
-                            for (to, sums) in to.chunks_mut(stride).zip(&sums[..ROWS.min(rows - quad * ROWS)]) {
+                            for (to, sums) in to.chunks_mut(stride).zip(&sums[..rows]) {
                                 store(&mut to[..width], sums);
                             }
                         }
