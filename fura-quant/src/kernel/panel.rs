@@ -130,8 +130,9 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                             prefetch(w.tile(t).as_ptr().wrapping_add(done), lines);
                         }
                         if end == groups {
-                            // Lines that the pass after the next will store to; unaligned results begin one more.
-                            for row in 2 * ROWS..3 * ROWS {
+                            // Lines that the next pass will store to; unaligned results begin one more. Not further ahead:
+                            // rows a multiple of 4 KiB apart share a few lines of the cache.
+                            for row in ROWS..2 * ROWS {
                                 prefetch(to.as_ptr().wrapping_add(row * stride).cast(), T + 1);
                             }
                         }
