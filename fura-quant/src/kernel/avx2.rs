@@ -5,7 +5,7 @@
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
-use super::panel::{Lanes, for_each_piece, group_bytes};
+use super::panel::{Lanes, ROWS, RowSums, Rows, for_each_piece, group_bytes};
 use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
@@ -31,10 +31,9 @@ pub(super) fn multiply(
     by_format!(w.format(), run(w, x, tiles, out, stride))
 }
 
-/// Rows of a pass. With the two halves of a tile they make 12 running sums; two weight registers, one of activations
-/// and one of products fill the 16. A broadcast feeds two multiplications and a weight register six.
-const ROWS: usize = 6;
-/// Tiles unpacked together: results are stored a few cache lines at a time.
+/// Tiles unpacked together: results are stored a few cache lines at a time. A pass takes one. With four rows the two halves
+/// of a tile make 8 running sums, beside two weight registers, one of activations and one of products; 12 sums of six
+/// rows are not faster.
 const TILES: usize = 3;
 
 #[inline]
@@ -46,16 +45,16 @@ fn run<const F: u8, const K: usize>(
     out: &mut [f32],
     stride: usize,
 ) {
-    if x.rows() <= 4 {
+    if x.rows() <= ROWS {
         match x.rows() {
-            1 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+            1 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
                 pass::<F, K, 1, 1, true>(tile, 0, x, 0, sums)
             }),
-            2 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+            2 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
                 pass::<F, K, 2, 1, true>(tile, 0, x, 0, sums)
             }),
-            _ => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 4, 1, true>(tile, 0, x, 0, sums)
+            _ => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, ROWS, 1, true>(tile, 0, x, 0, sums)
             }),
         }
         return;
@@ -70,7 +69,7 @@ fn run<const F: u8, const K: usize>(
     }
 }
 
-/// More rows than are multiplied without unpacking.
+/// More rows than a pass takes.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn many<const F: u8, const K: usize, const T: usize>(
@@ -87,52 +86,55 @@ fn many<const F: u8, const K: usize, const T: usize>(
         }
         lanes
     };
-    for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, rows, sums| {
-        let (sums, _) = sums.as_chunks_mut::<ROWS>();
+    for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, quad, rows, sums| {
         for t in 0..T {
-            for (k, sums) in sums.iter_mut().enumerate().take(rows.div_ceil(ROWS)) {
-                pass::<F, K, ROWS, T, false>(tiles, t, x, k, sums);
+            if rows <= 2 {
+                pass::<F, K, 2, T, false>(tiles, t, x, quad, sums);
+            } else {
+                pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums);
             }
         }
     });
 }
 
 /// Adds to `sums` the products of tile `tile` of `T` (or of pieces of them, unpacked), group by group side by side, with the
-/// first `R` rows of the six that begin at row `6 half` of a row block.
+/// first `R` rows of the four that begin at row `4 quad` of a row block.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKED: bool>(
     tiles: &[u8],
     tile: usize,
     groups: &[RowBlock],
-    half: usize,
-    sums: &mut [[Lanes; T]; ROWS],
+    quad: usize,
+    sums: &mut RowSums<T>,
 ) {
     let (codes, n) = group_bytes(F, K, PACKED);
     let ones = _mm256_set1_epi16(1);
     let mut group = Group([[0.0; TILE]; R]);
-    for (b, x) in tiles.chunks_exact(T * n).zip(groups.chunks_exact(K)) {
+    for (b, x) in tiles.chunks_exact(T * n).zip(groups.as_chunks::<K>().0) {
         if PACKED {
             prefetch_ahead(b);
         }
-        let (codes, floats) = b[tile * n..][..n].split_at(codes);
-        let d = floats_at::<PACKED>(floats, 0);
+        let b = &b[tile * n..][..n];
+        // The dot products take the registers, so the f32 sums stay in memory, of which the compiler has to be told: moved to
+        // registers they would be spilled, to a stack that is not aligned.
+        let sums = black_box(&mut *sums);
+        let group = if K > 1 { black_box(&mut group) } else { &mut group };
+        let d = floats_at::<PACKED>(&b[codes..], 0);
         let mut m = [_mm256_setzero_ps(); 2];
         let mut weighted = [0.0; ROWS];
         if F == Q4_MIN {
-            m = floats_at::<PACKED>(floats, 1);
-            weighted = super::weighted::<K>(x).as_chunks().0[half];
+            m = floats_at::<PACKED>(&b[codes..], 1);
+            weighted = super::weighted::<K>(x).as_chunks().0[quad];
         }
-        for (k, (codes, x)) in codes.chunks_exact(codes.len() / K).zip(x).enumerate() {
-            // The 12 dot products fill the registers, so the f32 sums stay in memory, of which the compiler has to be
-            // told: moved to registers they would be spilled, to a stack that is not aligned.
-            let (sums, group) = (black_box(&mut *sums), black_box(&mut group));
-            let x = Rows::new(x, half);
+        for k in 0..K {
+            let codes = &b[k * (codes / K)..][..codes / K];
+            let x = Rows::new(&x[k], quad);
             // For 4-bit codes 16-bit sums, for 8-bit codes 32-bit sums.
             let mut dot = [[_mm256_setzero_si256(); 2]; R];
             unrolled!(j < 8 of 8, {
                 let w = weights::<F, PACKED>(codes, j);
-                unrolled!(r < R of 6, {
+                unrolled!(r < R of 4, {
                     let x = four(&x.codes[r / 2], r % 2, j);
                     unrolled!(t < 2 of 2, {
                         if F == Q8 {
@@ -144,7 +146,7 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
                     });
                 });
             });
-            unrolled!(r < R of 6, {
+            unrolled!(r < R of 4, {
                 let (scale, offset) = (_mm256_set1_ps(x.scale[r]), _mm256_set1_epi32(x.offset[r]));
                 unrolled!(t < 2 of 2, {
                     let mut dot = dot[r][t];
@@ -168,7 +170,7 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
             });
         }
         if K > 1 {
-            unrolled!(r < R of 6, {
+            unrolled!(r < R of 4, {
                 unrolled!(t < 2 of 2, {
                     let (halves, _) = group.0[r].as_chunks::<8>();
                     let product = [d[t], _mm256_loadu_ps(&halves[t])];
@@ -205,25 +207,6 @@ fn add<const F: u8>(sums: &mut Lanes, t: usize, [a, b]: [__m256; 2], m: __m256, 
         sum = _mm256_fmadd_ps(m, _mm256_set1_ps(weighted), sum);
     }
     _mm256_storeu_ps(&mut halves[t], sum);
-}
-
-/// Six rows of a row block.
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    codes: &'a [RowPair; 3],
-    scale: &'a [f32; ROWS],
-    offset: &'a [i32; ROWS],
-}
-
-impl<'a> Rows<'a> {
-    #[inline(always)]
-    fn new(x: &'a RowBlock, half: usize) -> Self {
-        Self {
-            codes: &x.codes.as_chunks().0[half],
-            scale: &x.scale.as_chunks().0[half],
-            offset: &x.offset.as_chunks().0[half],
-        }
-    }
 }
 
 /// Channels `4 j .. 4 j + 4` of the outputs of a tile, eight and eight.

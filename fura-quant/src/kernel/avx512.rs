@@ -6,7 +6,7 @@
 //! speed is the two ports: for each 8 `vpdpbusd` a conversion, a multiplication and one or two fused ones, so 8 of 11
 //! (groups of 32), of 12 (with minima), of 10.5 and 10.25 (64 and 128).
 
-use super::panel::{Lanes, for_each_piece, group_bytes};
+use super::panel::{ROWS, RowSums, Rows, for_each_piece, group_bytes};
 use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled, weighted};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
@@ -31,10 +31,9 @@ pub(super) fn multiply(
     by_format!(w.format(), run(w, x, tiles, out, stride))
 }
 
-/// Rows and tiles of a pass. With the 12 integer and 12 f32 sums, 3 weight registers and 2 of activations they make 29
+/// Tiles of a pass. With four rows, the 12 integer and 12 f32 sums, 3 weight registers and 2 of activations make 29
 /// registers. A broadcast feeds three multiplications and a weight register four: 512-bit loads start less than twice a
 /// cycle, so one load for each multiplication would halve the speed.
-const ROWS: usize = 4;
 const TILES: usize = 3;
 
 #[inline]
@@ -48,13 +47,13 @@ fn run<const F: u8, const K: usize>(
 ) {
     if x.rows() <= ROWS {
         match x.rows() {
-            1 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+            1 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
                 pass::<F, K, 1, 1, true>(tile, x, 0, sums)
             }),
-            2 => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+            2 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
                 pass::<F, K, 2, 1, true>(tile, x, 0, sums)
             }),
-            _ => for_each_step::<F, K, ROWS>(w, x, tiles, out, stride, |tile, x, sums| {
+            _ => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
                 pass::<F, K, ROWS, 1, true>(tile, x, 0, sums)
             }),
         }
@@ -85,11 +84,8 @@ fn many<const F: u8, const K: usize, const T: usize>(
         _mm512_storeu_ps(&mut lanes, _mm512_cvtph_ps(_mm256_loadu_si256(bytes)));
         lanes
     };
-    for_each_piece::<F, K, T, 0x80>(w, x, tiles, out, stride, halves, |tiles, x, rows, sums| {
-        let (sums, _) = sums.as_chunks_mut::<ROWS>();
-        for (k, sums) in sums.iter_mut().enumerate().take(rows.div_ceil(ROWS)) {
-            pass::<F, K, ROWS, T, false>(tiles, x, k, sums);
-        }
+    for_each_piece::<F, K, T, 0x80>(w, x, tiles, out, stride, halves, |tiles, x, quad, _, sums| {
+        pass::<F, K, ROWS, T, false>(tiles, x, quad, sums)
     });
 }
 
@@ -101,7 +97,7 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
     tiles: &[u8],
     groups: &[RowBlock],
     quad: usize,
-    sums: &mut [[Lanes; T]; ROWS],
+    sums: &mut RowSums<T>,
 ) {
     let (codes, n) = group_bytes(F, K, PACKED);
     let mut acc = [[_mm512_setzero_ps(); T]; R];
@@ -177,27 +173,8 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store<const R: usize, const T: usize>(acc: &[[__m512; T]; R], sums: &mut [[Lanes; T]; ROWS]) {
+fn store<const R: usize, const T: usize>(acc: &[[__m512; T]; R], sums: &mut RowSums<T>) {
     unrolled!(r < R of 4, { unrolled!(t < T of 3, { _mm512_storeu_ps(&mut sums[r][t], acc[r][t]) }) });
-}
-
-/// Four rows of a row block.
-#[derive(Clone, Copy)]
-struct Rows<'a> {
-    codes: &'a [RowPair; 2],
-    scale: &'a [f32; ROWS],
-    offset: &'a [i32; ROWS],
-}
-
-impl<'a> Rows<'a> {
-    #[inline(always)]
-    fn new(x: &'a RowBlock, quad: usize) -> Self {
-        Self {
-            codes: &x.codes.as_chunks().0[quad],
-            scale: &x.scale.as_chunks().0[quad],
-            offset: &x.offset.as_chunks().0[quad],
-        }
-    }
 }
 
 /// Channels `4 j .. 4 j + 4` of the outputs of a tile, unsigned.

@@ -5,7 +5,7 @@
 //! are kept as f32, which changes no bit.
 
 use super::{Q4_MIN, Q8, packed_bytes};
-use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock};
+use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock, RowPair};
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -15,10 +15,13 @@ use std::ops::Range;
 /// One f32 for each output of a tile.
 pub(super) type Lanes = [f32; TILE];
 
-/// Activation groups of a piece: a multiple of every weight group's.
-const PIECE: usize = 8;
+/// Rows of a pass. For both instruction sets more would not be faster, and fewer of them are wasted at the end.
+pub(super) const ROWS: usize = 4;
+/// Activation groups of a piece at most: a multiple of every weight group's. With more, sums are loaded and stored less
+/// often; three tiles of 20 groups still fit a first-level cache of 48 KiB.
+const PIECE: usize = 20;
 /// Row blocks of a panel at most.
-const BLOCKS: usize = 16;
+const BLOCKS: usize = 24;
 /// Bytes of activations that a panel may take in the second-level cache, as far as one row block allows. Where that
 /// cache is smaller they come from the third: every group of a row is used for three tiles, so a few bytes a cycle do.
 const PANEL_BYTES: usize = 1 << 20;
@@ -40,13 +43,37 @@ pub(super) const fn group_bytes(kind: u8, parts: usize, packed: bool) -> (usize,
 #[repr(align(64))]
 struct Pieces<const T: usize>([[u8; PIECE_BYTES]; T]);
 
-/// Sums of the row blocks of a panel: rows, tiles, outputs.
+/// Sums of the row blocks of a panel.
 #[repr(align(64))]
-struct Sums<const T: usize>([MaybeUninit<[[Lanes; T]; ROW_BLOCK]>; BLOCKS]);
+struct Sums<const T: usize>([MaybeUninit<[RowSums<T>; ROW_BLOCK / ROWS]>; BLOCKS]);
+
+/// Sums of the rows of a pass: rows, tiles, outputs.
+pub(super) type RowSums<const T: usize> = [[Lanes; T]; ROWS];
+
+/// Rows of a pass, within a row block.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub codes: &'a [RowPair; ROWS / 2],
+    pub scale: &'a [f32; ROWS],
+    pub offset: &'a [i32; ROWS],
+}
+
+impl<'a> Rows<'a> {
+    /// Rows `4 quad .. 4 quad + 4`.
+    #[inline(always)]
+    pub fn new(x: &'a RowBlock, quad: usize) -> Self {
+        Self {
+            codes: &x.codes.as_chunks().0[quad],
+            scale: &x.scale.as_chunks().0[quad],
+            offset: &x.offset.as_chunks().0[quad],
+        }
+    }
+}
 
 /// Walks panels of rows, then `T` tiles at a time (their number is a multiple of that), then pieces of the tiles, then
-/// row blocks. `halves` converts 16 f16. `pass(tiles, x, rows, sums)` adds the products of the `rows` rows of a row
-/// block with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP` are flipped in 8-bit codes.
+/// the rows of a pass. `halves` converts 16 f16. `pass(tiles, x, quad, rows, sums)` adds the products of rows `4 quad .. 4
+/// quad + 4` of a row block, of which `rows` are there, with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP`
+/// are flipped in 8-bit codes.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const FLIP: u8>(
@@ -56,14 +83,16 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
     out: &mut [f32],
     stride: usize,
     halves: impl Fn(&[u8; 32]) -> Lanes,
-    pass: impl Fn(&[u8], &[RowBlock], usize, &mut [[Lanes; T]; ROW_BLOCK]),
+    pass: impl Fn(&[u8], &[RowBlock], usize, usize, &mut RowSums<T>),
 ) {
     let groups = w.d_in() / crate::GROUP;
     let (packed, unpacked) = (packed_bytes(F, K).1, group_bytes(F, K, false).1);
-    // Panels of even size: a last one of few rows would unpack as much as the others.
+    // Panels and pieces of even size: a last panel of few rows would unpack as much as the others, and a last piece of
+    // few groups would move as many sums.
     let blocks = (PANEL_BYTES / (groups * size_of::<RowBlock>())).clamp(1, BLOCKS);
     let panels = x.rows().div_ceil(blocks * ROW_BLOCK);
     let panel = x.rows().div_ceil(panels).next_multiple_of(ROW_BLOCK);
+    let piece = groups.div_ceil(groups.div_ceil(PIECE)).next_multiple_of(K);
     let mut pieces = Pieces([[0; PIECE_BYTES]; T]);
     let mut sums = Sums([MaybeUninit::uninit(); BLOCKS]);
     for first in (0..x.rows()).step_by(panel) {
@@ -72,8 +101,8 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
         let sums = &mut sums.0[..rows.div_ceil(ROW_BLOCK)];
         for tile in tiles.clone().step_by(T) {
             let width = (T * TILE).min(w.d_out() - tile * TILE);
-            for start in (0..groups).step_by(PIECE) {
-                let n = PIECE.min(groups - start);
+            for start in (0..groups).step_by(piece) {
+                let n = piece.min(groups - start);
                 let pieces = &mut pieces.0.as_flattened_mut()[..n / K * T * unpacked];
                 let end = start + n;
                 for t in 0..T {
@@ -82,31 +111,37 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                         unpack::<F, K, FLIP>(from, to, &halves);
                     }
                 }
-                let lines = (PIECE / K * packed).div_ceil(64 * sums.len());
+                let lines = (piece / K * packed).div_ceil(64 * rows.div_ceil(ROWS));
                 for (k, sums) in sums.iter_mut().enumerate() {
                     let (x, rows) = x.block(k);
                     let sums = match start {
-                        0 => sums.write([[[0.0; TILE]; T]; ROW_BLOCK]),
+                        0 => sums.write([[[[0.0; TILE]; T]; ROWS]; ROW_BLOCK / ROWS]),
                         // SAFETY: written with the first piece of the tiles.
                         _ => unsafe { sums.assume_init_mut() },
                     };
-                    // What comes next is on its way while the rows go by, a part with each row block: the next piece,
-                    // which follows in each tile, and the lines that the sums will be stored to.
-                    for t in tile..tile + T {
-                        let next = w.tile(t).as_ptr().wrapping_add(end / K * packed + k * lines * 64);
-                        prefetch(next, lines);
-                    }
-                    let to = &mut out[(first + k * ROW_BLOCK) * stride + (tile - tiles.start) * TILE..];
-                    if end == groups {
-                        for row in 0..rows {
-                            prefetch(to.as_ptr().wrapping_add(row * stride).cast(), T);
+                    for (quad, sums) in sums.iter_mut().enumerate().take(rows.div_ceil(ROWS)) {
+                        let row = first + k * ROW_BLOCK + quad * ROWS;
+                        let rows = ROWS.min(rows - quad * ROWS);
+                        let to = &mut out[row * stride + (tile - tiles.start) * TILE..];
+                        // The next piece, which follows in each tile, is on its way while the rows go by, a few lines with
+                        // each pass: more at once would keep the loads of the pass waiting.
+                        let done = end / K * packed + (k * ROW_BLOCK / ROWS + quad) * lines * 64;
+                        for t in tile..tile + T {
+                            prefetch(w.tile(t).as_ptr().wrapping_add(done), lines);
                         }
-                    }
-                    pass(pieces, &x[start..end], rows, sums);
-                    // Stored as soon as they are there, since stores wait for memory while the next rows are multiplied.
-                    if end == groups {
-                        for (to, sums) in to.chunks_mut(stride).zip(&sums[..rows]) {
-                            store(&mut to[..width], sums);
+                        if end == groups {
+                            // Lines that the next pass will store to; unaligned results begin one more. Not further ahead:
+                            // rows a multiple of 4 KiB apart share a few lines of the cache.
+                            for row in ROWS..2 * ROWS {
+                                prefetch(to.as_ptr().wrapping_add(row * stride).cast(), T + 1);
+                            }
+                        }
+                        pass(pieces, &x[start..end], quad, rows, sums);
+                        // Stored a few at a time, since stores wait for memory while the next rows are multiplied.
+                        if end == groups {
+                            for (to, sums) in to.chunks_mut(stride).zip(&sums[..rows]) {
+                                store(&mut to[..width], sums);
+                            }
                         }
                     }
                 }

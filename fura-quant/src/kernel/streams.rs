@@ -4,7 +4,7 @@
 //! after a KiB of the next. A processor's prefetchers follow a stream to the end of its page of 4 KiB at most, so several
 //! keep more of memory busy than one: 12 GB/s instead of 9 for plain reading, where this was measured.
 
-use super::panel::{Lanes, prefetch};
+use super::panel::{ROWS, RowSums, prefetch};
 use super::{Target, packed_bytes};
 use crate::activations::{ActivationRows, RowBlock};
 use crate::format::TILE;
@@ -24,15 +24,15 @@ pub(super) fn prefetch_ahead(group: &[u8]) {
 }
 
 /// Walks the tiles for the rows of one row block. `pass(packed, x, sums)` adds the products of some groups of a tile to
-/// its sums, of which there are as many as `pass` computes rows, at least those of `x`.
+/// its sums; there are at most four rows.
 #[inline(always)]
-pub(super) fn for_each_step<const F: u8, const K: usize, const R: usize>(
+pub(super) fn for_each_step<const F: u8, const K: usize>(
     w: &PackedMatrix<'_>,
     x: ActivationRows<'_>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
-    pass: impl Fn(&[u8], &[RowBlock], &mut [[Lanes; 1]; R]),
+    pass: impl Fn(&[u8], &[RowBlock], &mut RowSums<1>),
 ) {
     let (x, rows) = x.block(0);
     let n = packed_bytes(F, K).1;
@@ -41,7 +41,7 @@ pub(super) fn for_each_step<const F: u8, const K: usize, const R: usize>(
     let part = tiles.len().div_ceil(streams);
     for first in tiles.start..tiles.start + part {
         let streams = (first..tiles.end).step_by(part);
-        let mut sums = [[[[0.0; TILE]]; R]; STREAMS];
+        let mut sums = [[[[0.0; TILE]]; ROWS]; STREAMS];
         for start in (0..x.len()).step_by(step) {
             let x = &x[start..(start + step).min(x.len())];
             for (tile, sums) in streams.clone().zip(&mut sums) {
