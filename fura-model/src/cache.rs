@@ -86,6 +86,11 @@ impl KvCache {
         (row as u64).saturating_mul(rows as u64)
     }
 
+    /// Bytes of a [`KvCache::transient`] one of `rows` positions.
+    pub fn transient_bytes(config: &ModelConfig, rows: usize) -> u64 {
+        (2 * config.d_kv() * Precision::Single.bytes()) as u64 * rows as u64
+    }
+
     /// Positions it can hold.
     pub fn rows(&self) -> usize {
         self.rows

@@ -6,6 +6,7 @@
 use crate::answerer::Answerer;
 use crate::error::FuraError;
 use crate::evaluation::Success;
+use crate::generation_shape::enough;
 use crate::question::Question;
 use crate::reward::{Reward, best};
 use crate::writer::text_of;
@@ -205,11 +206,7 @@ impl<'m> Scorer<'m> {
         if workers.len() == self.threads && workers.iter().all(fits) {
             return;
         }
-        let plan = Plan {
-            rows: needed.rows,
-            sequences: needed.sequences.next_power_of_two(),
-            positions: needed.positions.next_multiple_of(64),
-        };
+        let plan = enough(needed);
         workers.clear();
         for _ in 0..self.threads {
             workers.push(Worker {

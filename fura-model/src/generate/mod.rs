@@ -3,6 +3,7 @@
 mod choose;
 mod generator;
 mod request;
+mod rollout_plan;
 mod rollouts;
 mod rows;
 mod slot;
@@ -11,6 +12,7 @@ mod text_tree;
 
 pub use generator::Generator;
 pub use request::{Completion, Event, Request};
+pub use rollout_plan::RolloutPlan;
 pub use rollouts::Rollouts;
 
 /// Why a sequence ended.
