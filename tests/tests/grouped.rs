@@ -151,7 +151,7 @@ fn numbers_that_blocks_cannot_hold_are_refused_with_their_place() {
 #[test]
 fn parts_that_do_not_fit_each_other_are_refused() {
     for (name, from, to, expected) in [
-        ("awq", "q_proj.qzeros", "q_proj.qzzros", "one is missing"),
+        ("awq", "q_proj.qzeros", "z_proj.qzeros", "one is missing"),
         ("mlx", "q_proj.biases", "q_proj.biazes", "tensor"),
         (
             "awq",

@@ -24,6 +24,8 @@ pub enum Finish {
     Length,
     /// The context the workspace or the model has room for.
     ContextFull,
+    /// A limit of grammars was met ([`ConstraintState::is_cut`](crate::ConstraintState::is_cut)).
+    GrammarLimit,
     /// No token of the vocabulary goes on towards a text that the constraint allows, or all logits are NaN.
     NoLegalToken,
 }
@@ -35,6 +37,7 @@ impl Finish {
             Finish::Stop => "stop",
             Finish::Length => "length",
             Finish::ContextFull => "context_full",
+            Finish::GrammarLimit => "grammar_limit",
             Finish::NoLegalToken => "no_legal_token",
         }
     }
