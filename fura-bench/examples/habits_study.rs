@@ -67,6 +67,7 @@ fn main() -> Result<()> {
     };
     let d = Defaults {
         from_layer,
+        scope: settings.take("scope", d.scope)?,
         turns,
         generations: settings.take("generations", d.generations)?,
         pairs: settings.take("pairs", d.pairs)?,
@@ -119,7 +120,7 @@ fn main() -> Result<()> {
         };
         let mut trainer = Trainer::create(
             &model,
-            d.from_layer,
+            model.layout_from(d.from_layer).with_scope(d.scope),
             plan,
             config.clone(),
             &logs.join(format!("{user}.runlog")),
@@ -140,7 +141,7 @@ fn main() -> Result<()> {
                     &model,
                     isa,
                     &trainer.estimator().final_coordinates(),
-                    trainer.from_layer(),
+                    trainer.layout(),
                 );
                 let now =
                     pool.install(|| own.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?;
@@ -157,7 +158,7 @@ fn main() -> Result<()> {
         }
 
         let specialist = trainer.specialist()?;
-        let members = Materialized::new(&model, isa, specialist.coordinates(), trainer.from_layer());
+        let members = Materialized::new(&model, isa, specialist.coordinates(), specialist.layout());
         let mut evaluate = |source: &TaskSource| -> Result<Evaluation> {
             let held = HeldOut::new(&scorer, source, questions)?;
             Ok(pool.install(|| held.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?)

@@ -1,8 +1,10 @@
 //! Where the fitness of a task has its slope and its curvature: perturbs one group of linears at a time, around the base
 //! or around a specialist, and prints a table in Markdown.
 //!
-//! `cargo run --release -p fura-bench --example layer_slopes -- MODEL [SPECIALIST] [user=N] [from=LAYER] [by=layer|kind]
-//! [pairs=N] [questions=N] [sigma=X]`
+//! `cargo run --release -p fura-bench --example layer_slopes -- MODEL [SPECIALIST] [user=N] [phone=N/LEVEL] [only=TAG]
+//! [from=LAYER] [by=layer|kind] [layers=N] [pairs=N] [questions=N] [sigma=X]`
+//!
+//! The questions are the habits of a user, or decisions on a user's phone, with `only` those of one template.
 //!
 //! For a group, pair `i` gives the antithetic difference `D_i = (f(c + sigma e_i) - f(c - sigma e_i)) / 2 sigma`, whose
 //! mean square estimates the squared length of the gradient in that group, and the second difference
@@ -13,18 +15,16 @@
 use fura::core::layout::Layout;
 use fura::core::noise::Noise;
 use fura::core::specialist::Specialist;
-use fura::model::{Materialized, Members, Model, Transform};
+use fura::model::{Materialized, Members, Model, Shared, Transform};
 use fura::question::Question;
 use fura::reward::Reward;
 use fura::scorer::{Scorer, Scores, WAVE_ROWS};
 use fura::simd::Isa;
-use fura::tasks::Habits;
+use fura::tasks::phone::Decisions;
+use fura::tasks::{Habits, TaskSource};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-
-/// Layers of one group.
-const GROUP_LAYERS: usize = 3;
 
 /// Antithetic pairs around `centre`, in the linears of `group` only.
 struct Pairs<'a> {
@@ -61,7 +61,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let path: PathBuf =
         files.first().ok_or("usage: layer_slopes MODEL [SPECIALIST] [NAME=VALUE ...]")?.into();
-    let habits = Habits::new(setting("user", "101").parse()?);
+    let source = match setting("phone", "").as_str() {
+        "" => TaskSource::Habits(Habits::new(setting("user", "101").parse()?)),
+        user => TaskSource::Phone(format!("phone:{user}").parse::<Decisions>()?),
+    };
+    let only = setting("only", "");
+    let group_layers: usize = setting("layers", "3").parse()?;
     let from: usize = setting("from", "0").parse()?;
     let by_kind = setting("by", "layer") == "kind";
     let pairs: usize = setting("pairs", "12").parse()?;
@@ -85,21 +90,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut scorer = Scorer::new(&model, isa, pool.current_num_threads(), WAVE_ROWS);
     let cancel = AtomicBool::new(false);
     // Requests that no run of fewer than this many generations has seen.
-    let questions = Question::all(&model, &habits.train(1_000_000, n))?;
+    let mut tasks = Vec::new();
+    let fresh = (1_000_000..1_001_000).flat_map(|generation| source.train(generation, n));
+    tasks.extend(fresh.filter(|t| only.is_empty() || t.tags.contains(&only)).take(n));
+    let questions = Question::all(&model, &tasks)?;
     let fitness = |scores: &Scores<'_>, member: usize| {
         let of = |(i, q): (usize, &Question)| Reward::LogExpected.of(scores.answers(member, i), &q.rewards);
         questions.iter().enumerate().map(of).sum::<f64>() / questions.len() as f64
     };
     let at_centre = {
-        let member = Materialized::new(&model, isa, &centre, 0);
-        fitness(&pool.install(|| scorer.score(&member, 1, 0, &questions, &cancel))?.ok_or("cancelled")?, 0)
+        let member = Materialized::new(&model, isa, &centre, layout);
+        fitness(
+            &pool
+                .install(|| scorer.score(&member, 1, Shared::Layers(0), &questions, &cancel))?
+                .ok_or("cancelled")?,
+            0,
+        )
     };
-    println!("Fitness {at_centre:.3} on {n} requests; {pairs} pairs, sigma {sigma}.\n");
+    println!("Fitness {at_centre:.3} on {} requests; {pairs} pairs, sigma {sigma}.\n", questions.len());
     println!("| linears | coordinates | slope | curvature | ratio |");
     println!("|---|---|---|---|---|");
-    for (name, group) in groups(&model, from, by_kind) {
+    for (name, group) in groups(&model, from, by_kind, group_layers) {
         let members = Pairs { layout, centre: &centre, group: &group, noise: Noise::new(7), sigma };
-        let scores = pool.install(|| scorer.score(&members, 2 * pairs, from, &questions, &cancel))?;
+        let scores =
+            pool.install(|| scorer.score(&members, 2 * pairs, Shared::Layers(from), &questions, &cancel))?;
         let scores = scores.ok_or("cancelled")?;
         let (mut slope, mut curvature) = (0.0, 0.0);
         let sigma = f64::from(sigma);
@@ -115,8 +129,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The linears of each group: three layers from the top down to `from`, or one kind of linear in all of them.
-fn groups(model: &Model, from: usize, by_kind: bool) -> Vec<(String, Vec<Range<usize>>)> {
+/// The linears of each group: so many layers from the top down to `from`, or one kind of linear in all of them.
+fn groups(
+    model: &Model,
+    from: usize,
+    by_kind: bool,
+    group_layers: usize,
+) -> Vec<(String, Vec<Range<usize>>)> {
     let layers = model.config().layers;
     let total = model.layout().linears().len();
     let each = total / layers;
@@ -130,9 +149,9 @@ fn groups(model: &Model, from: usize, by_kind: bool) -> Vec<(String, Vec<Range<u
         return kinds.enumerate().map(of).collect();
     }
     (from..layers)
-        .step_by(GROUP_LAYERS)
+        .step_by(group_layers)
         .map(|first| {
-            let end = (first + GROUP_LAYERS).min(layers);
+            let end = (first + group_layers).min(layers);
             (format!("layers {first}-{}", end - 1), std::iter::once(first * each..end * each).collect())
         })
         .collect()

@@ -5,12 +5,12 @@
 //!
 //! `user=11` the first user, `users=5` how many, `level=2` the highest level trained on, `tasks=200` whole tasks of each split; `specialists=DIR` keeps specialists and run logs there, and takes a specialist
 //! that is there already instead of training. Settings of the run, by default those of `fura train`: `from`, `turns`,
-//! `generations`, `requests`, `sigma`, `alpha`, `final`. `splits=values,phrasings`
+//! `generations`, `requests`, `sigma`, `alpha`, `final`, and `scope` (everywhere or answer). `splits=values,phrasings`
 //! measures some splits only (by default all but `train`); `templates=1` also lists success by template.
 
 use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::specialist::Specialist;
-use fura::episodes::{EpisodeSuccess, Played, play};
+use fura::episodes::{Decoding, EpisodeSuccess, Played, play};
 use fura::model::{Base, Materialized, Members, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
@@ -64,6 +64,7 @@ fn main() -> Result<()> {
         Some(turns) => turns.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
         None => LayerTurn::cycle(from_layer, model.config().layers),
     };
+    let scope = parsed(text("scope"), d.scope)?;
     let generations = parsed(text("generations"), d.generations)?;
     let requests = parsed(text("requests"), d.requests)?;
     let config = EsConfig {
@@ -99,7 +100,13 @@ fn main() -> Result<()> {
             let log = file.with_extension("runlog");
             let mut trainer = match log.exists() {
                 true => Trainer::resume(&model, &source, &log)?.0,
-                false => Trainer::create(&model, from_layer, plan, config.clone(), &log)?,
+                false => Trainer::create(
+                    &model,
+                    model.layout_from(from_layer).with_scope(scope),
+                    plan,
+                    config.clone(),
+                    &log,
+                )?,
             };
             let start = Instant::now();
             while !trainer.is_done() {
@@ -110,13 +117,14 @@ fn main() -> Result<()> {
             eprintln!("user {user}: {:.1} minutes", start.elapsed().as_secs_f64() / 60.0);
         }
         let specialist = Specialist::load(&file)?;
-        let trained = model.first_layer(specialist.layout()).ok_or("a specialist of another model")?;
-        let own = Materialized::new(&model, Isa::detect(), specialist.coordinates(), trained);
+        let own = Materialized::new(&model, Isa::detect(), specialist.coordinates(), specialist.layout());
         println!("\nUser {user}:\n\n| | base | specialist |\n|---|---|---|");
         for split in PhoneSplit::ALL.into_iter().filter(|s| splits.contains(&s.to_string())) {
             let tasks = phone.whole(split, n);
             let [base, own] = both(&own, |m| {
-                Ok(pool.install(|| play(&mut scorer, m, &tasks, &cancel))?.ok_or("cancelled")?)
+                Ok(pool
+                    .install(|| play(&mut scorer, m, &tasks, Decoding::Choice, &cancel))?
+                    .ok_or("cancelled")?)
             })?;
             for level in 1..=level {
                 whole(&format!("{split}, level {level}"), &base, &own, |p| {

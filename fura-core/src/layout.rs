@@ -8,6 +8,7 @@
 //! follows a [`BlockRule`] for each of them ([`Layout::with_rules`]).
 
 mod block_rule;
+mod scope;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::Fingerprint;
 
 pub use block_rule::BlockRule;
+pub use scope::{Scope, UnknownScope};
 
 /// Most coordinates a layout may have (2^26; the largest dense Llama has about 2 * 10^7).
 ///
@@ -108,7 +110,7 @@ pub enum LayoutError {
 ///
 /// Serializes as its canonical description, `{"block":32,"linears":[{"name":..,"d_out":..,"d_in":..}]}`,
 /// and is validated again when read back. Where block sizes differ, `block` is their list, one for each
-/// linear.
+/// linear; a [`Scope`] other than `everywhere` is written as `"scope":"answer"`.
 ///
 /// ```
 /// use fura_core::layout::{Layout, Linear};
@@ -126,6 +128,7 @@ pub struct Layout {
     linears: Vec<Linear>,
     /// `offsets[l]..offsets[l + 1]` are linear `l`'s coordinates.
     offsets: Vec<usize>,
+    scope: Scope,
 }
 
 /// Block sizes. Equal sizes are always `Same`, so that a layout has one description.
@@ -142,18 +145,20 @@ enum Blocks {
 struct Description {
     block: Blocks,
     linears: Vec<Linear>,
+    #[serde(default, skip_serializing_if = "Scope::is_everywhere")]
+    scope: Scope,
 }
 
 impl TryFrom<Description> for Layout {
     type Error = LayoutError;
     fn try_from(description: Description) -> Result<Self, LayoutError> {
-        Self::build(description.block, description.linears)
+        Ok(Self::build(description.block, description.linears)?.with_scope(description.scope))
     }
 }
 
 impl From<Layout> for Description {
     fn from(layout: Layout) -> Self {
-        Self { block: layout.blocks, linears: layout.linears }
+        Self { block: layout.blocks, linears: layout.linears, scope: layout.scope }
     }
 }
 
@@ -232,7 +237,18 @@ impl Layout {
             offsets.push(end);
         }
         drop(seen);
-        Ok(Self { blocks, linears, offsets })
+        Ok(Self { blocks, linears, offsets, scope: Scope::Everywhere })
+    }
+
+    /// The same linears, adapted at other tokens. A new layout's scope is [`Scope::Everywhere`].
+    #[must_use]
+    pub fn with_scope(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// The tokens at which the linears are adapted.
+    pub fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// Block size in channels, as given (a linear narrower than this has one block of `d_in`). Where

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fura_core::estimator::{Coordinates, EsConfig};
 use fura_core::fingerprint::Fingerprint;
-use fura_core::layout::{BlockRule, Layout, Linear};
+use fura_core::layout::{BlockRule, Layout, Linear, Scope};
 use fura_core::runlog::{RunHeader, RunHistory, replay, replay_absolute};
 use fura_core::specialist::{Precision, Provenance, Specialist, SpecialistError};
 use proptest::prelude::*;
@@ -197,6 +197,25 @@ fn specialists_of_different_models_do_not_mix() {
 }
 
 /// A specialist shipped as its run log alone is the one that training arrived at.
+#[test]
+fn a_scope_stays_with_its_specialist() {
+    let own = layout().with_scope(Scope::Answer);
+    let coordinates = specialist().coordinates().to_vec();
+    let there = named("answers", base(), own.clone(), coordinates);
+    let again = read(&there.to_bytes()).unwrap();
+    assert_eq!((&again, again.layout().scope()), (&there, Scope::Answer));
+    // It belongs to the same model; but its sum with one that acts elsewhere would mean nothing.
+    again.check_base(&base(), &layout()).unwrap();
+    let error = specialist().difference(&again, Provenance::default()).unwrap_err().to_string();
+    assert!(error.contains("its scope is everywhere, that of the other answer"), "{error}");
+    assert_eq!(again.scaled(0.5, Provenance::default()).unwrap().layout(), &own);
+    let config = EsConfig { pairs: 1, ..EsConfig::default() };
+    let header = RunHeader::new(base(), own, config, "toy");
+    let (generations, notes) = (vec![vec![1.0, 0.0]], Vec::new());
+    let history = RunHistory { header, generations, notes, finished: true, torn_bytes: 0 };
+    assert_eq!(Specialist::from_run_log(&history).unwrap().layout().scope(), Scope::Answer);
+}
+
 #[test]
 fn a_run_log_is_a_specialist() {
     let config = EsConfig { seed: 8, pairs: 2, average_from: Some(1), ..EsConfig::default() };

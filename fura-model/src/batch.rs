@@ -4,6 +4,9 @@ use crate::error::ModelError;
 use fura_simd::attention::Span;
 use std::ops::Range;
 
+/// The base model, whoever the other members are.
+pub const BASE: u32 = u32::MAX;
+
 /// One sequence's new tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sequence {
@@ -21,6 +24,8 @@ pub struct Sequence {
     pub(crate) store: usize,
     /// Row of its first token among states computed earlier (see [`crate::Engine::forward_from`]).
     pub(crate) state: usize,
+    /// Whether any of its rows may be wanted; only its keys and values matter otherwise.
+    pub(crate) goes_on: bool,
 }
 
 /// Tokens to forward together. Buffers are reused: `clear` and `push` do not allocate once grown.
@@ -83,12 +88,21 @@ impl Batch {
             spans: first..self.spans.len(),
             store,
             state: start,
+            goes_on: true,
         });
     }
 
-    /// Adds `tokens` that continue sequence `before` of this batch, whose rows are the batch's own rows of a
-    /// [transient](crate::KvCache::transient) cache.
-    pub(crate) fn push_after_sequence(&mut self, member: u32, tokens: &[u32], before: usize) {
+    /// Adds the beginning of a prompt, read by the [base model](BASE), for sequences that
+    /// [continue](Self::push_after) it; no row of it is wanted.
+    pub fn push_beginning(&mut self, tokens: &[u32], store: usize) {
+        self.push_after(BASE, tokens, &[], store);
+        if let Some(last) = self.sequences.last_mut() {
+            last.goes_on = false;
+        }
+    }
+
+    /// Adds `tokens` that continue sequence `before` of this batch; their keys and values go to the rows from `store` on.
+    pub(crate) fn push_after_sequence(&mut self, member: u32, tokens: &[u32], before: usize, store: usize) {
         let start = self.tokens.len();
         let first = self.spans.len();
         let s = &self.sequences[before];
@@ -106,8 +120,9 @@ impl Batch {
             member,
             past,
             spans,
-            store: start,
+            store,
             state: start,
+            goes_on: true,
         });
     }
 

@@ -91,6 +91,40 @@ impl KvCache {
         (2 * config.d_kv() * Precision::Single.bytes()) as u64 * rows as u64
     }
 
+    /// Makes it one for passes through `layers` consecutive layers and at least `rows` positions, which forgets what it
+    /// holds; allocates only to grow.
+    pub fn reshape(&mut self, layers: usize, rows: usize) {
+        (self.planes, self.rows) = (layers, rows);
+        let n = layers * rows * self.width;
+        match &mut self.stored {
+            Stored::Single(keys, values) => [keys, values].into_iter().for_each(|x| x.resize(n, 0.0)),
+            Stored::Half(keys, values) => [keys, values].into_iter().for_each(|x| x.resize(n, 0)),
+        }
+    }
+
+    /// Copies the first `rows` positions of a cache of the same shape and precision.
+    ///
+    /// # Panics
+    /// If it is of another.
+    pub fn copy_beginning(&mut self, from: &Self, rows: usize) {
+        assert!((self.planes, self.rows, self.width) == (from.planes, from.rows, from.width));
+        for plane in 0..self.planes {
+            let start = plane * self.rows * self.width;
+            let place = start..start + rows * self.width;
+            match (&mut self.stored, &from.stored) {
+                (Stored::Single(keys, values), Stored::Single(k, v)) => {
+                    keys[place.clone()].copy_from_slice(&k[place.clone()]);
+                    values[place.clone()].copy_from_slice(&v[place]);
+                }
+                (Stored::Half(keys, values), Stored::Half(k, v)) => {
+                    keys[place.clone()].copy_from_slice(&k[place.clone()]);
+                    values[place.clone()].copy_from_slice(&v[place]);
+                }
+                _ => panic!("caches of different precisions"),
+            }
+        }
+    }
+
     /// Positions it can hold.
     pub fn rows(&self) -> usize {
         self.rows

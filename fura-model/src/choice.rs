@@ -3,6 +3,8 @@
 use crate::batch::Batch;
 use crate::error::ModelError;
 use crate::tokenizer::Tokenizer;
+use fura_core::layout::Scope;
+use fura_simd::attention::Span;
 
 /// Legal answers as token sequences, grouped by where they part.
 ///
@@ -79,21 +81,69 @@ impl ChoiceTree {
 
     /// Adds the rows that scoring takes to a batch, prompt included: one sequence for each branching point, in order, of
     /// which [`Wanted::Last`](crate::Wanted::Last) gives the rows whose logits matter. What branching points
-    /// share, prompt first, is there once. For a [transient](crate::KvCache::transient) cache; the first row
-    /// lies at `state` among states computed earlier ([`crate::Engine::forward_from`]).
-    pub fn push(&self, member: u32, prompt: &[u32], state: usize, batch: &mut Batch) {
+    /// share, prompt first, is there once; in [`Scope::Answer`] all of the prompt but its last token is the base's. For a
+    /// [transient](crate::KvCache::transient) cache; the first row lies at `state` among states computed earlier
+    /// ([`crate::Engine::forward_from`]).
+    pub fn push(&self, member: u32, prompt: &[u32], scope: Scope, state: usize, batch: &mut Batch) {
+        match (scope, prompt.split_last()) {
+            (Scope::Answer, Some((last, beginning))) if !beginning.is_empty() => {
+                let past = Span { first: batch.rows(), len: beginning.len() };
+                batch.push_beginning(beginning, past.first);
+                batch.set_state_row(state);
+                self.hang(member, &[*last], past, 0, state + past.len, batch);
+            }
+            _ => self.hang(member, prompt, Span { first: 0, len: 0 }, 0, state, batch),
+        }
+    }
+
+    /// As [`push`](Self::push) in [`Scope::Answer`], but for a cache that has the prompt's other tokens in the rows of
+    /// `beginning`; row `i` of the batch goes to its row `store + i`.
+    pub fn push_answers(
+        &self,
+        member: u32,
+        last: u32,
+        beginning: Span,
+        store: usize,
+        state: usize,
+        batch: &mut Batch,
+    ) {
+        self.hang(member, &[last], beginning, store, state, batch);
+    }
+
+    /// The tree after `beginning`, which follows `past`.
+    fn hang(
+        &self,
+        member: u32,
+        beginning: &[u32],
+        past: Span,
+        store: usize,
+        state: usize,
+        batch: &mut Batch,
+    ) {
         let start = batch.rows();
         let first = batch.sequences();
         for branch in &self.branches {
             let row = batch.rows();
             match branch.parent {
                 None => {
-                    batch.push_prompt(member, prompt);
+                    batch.push_after(member, beginning, &[past], store + row);
                     batch.extend_last(&branch.path);
                 }
-                Some(p) => batch.push_after_sequence(member, &branch.path[self.shared(branch)..], first + p),
+                Some(p) => {
+                    let rest = &branch.path[self.shared(branch)..];
+                    batch.push_after_sequence(member, rest, first + p, store + row);
+                }
             }
             batch.set_state_row(state + row - start);
+        }
+    }
+
+    /// Adds the rows that scoring takes once attention of the last layer is [shared](crate::Shared::Attention): one for
+    /// each branching point, in order, whose states lie from row `state` on.
+    pub fn push_ends(&self, member: u32, state: usize, batch: &mut Batch) {
+        for (i, branch) in self.branches.iter().enumerate() {
+            batch.push_prompt(member, &branch.tokens[..1]);
+            batch.set_state_row(state + i);
         }
     }
 

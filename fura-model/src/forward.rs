@@ -4,21 +4,19 @@
 //! depends on what else is in the batch, on how it was cut, or on threads.
 
 use crate::attention::{Attention, Scratch};
-use crate::batch::Batch;
+use crate::batch::{BASE, Batch};
 use crate::cache::KvCache;
 use crate::config::Activation;
 use crate::error::ModelError;
 use crate::members::{Members, Transform};
 use crate::model::Model;
-use crate::workspace::{Row, Run, TransformedInput, Workspace};
-use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
-use fura_simd::elementwise::{add, geglu, rms_norm, soft_cap, swiglu};
+use crate::shared::Shared;
+use crate::workspace::{PIECE, Row, Run, TransformedInput, Workspace};
+use fura_quant::{ActivationRows, PackedMatrix, ROW_BLOCK, TILE};
+use fura_simd::elementwise::{add, geglu, rms_norm, swiglu};
 use fura_simd::{Isa, block};
 use rayon::prelude::*;
 use std::ops::Range;
-
-/// Rows of the head that are computed together.
-pub(crate) const HEAD_ROWS: usize = 12;
 
 /// Which rows' final states are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,57 +78,85 @@ impl<'m> Engine<'m> {
         Ok(())
     }
 
-    /// Forwards a batch of whole prompts through the first `layers` layers only and copies the residual stream of
-    /// every row to `states` (`rows x d_model`).
+    /// Forwards a batch of whole prompts as far as `shared` says and copies what the rest needs to `states`:
+    /// [`Shared::width`] numbers for every row, or for the last row of each sequence where only those go on
+    /// ([`Shared::is_last_attention`]).
     ///
     /// # Errors
     /// As [`Engine::forward`].
     ///
     /// # Panics
-    /// If there are not more than `layers` layers, or `states` is not as long as the rows.
+    /// If nothing is left above `shared`, or `states` is not as long as those rows.
     pub fn states(
         &self,
         members: &dyn Members,
         batch: &Batch,
-        layers: usize,
+        shared: Shared,
         cache: &mut KvCache,
         ws: &mut Workspace,
         states: &mut [f32],
     ) -> Result<(), ModelError> {
-        assert!(layers < self.model.config().layers, "states: no layer is left");
-        self.embed(batch, Wanted::All, cache, ws)?;
-        self.layers(members, batch, 0..layers, cache, ws);
-        states.copy_from_slice(&ws.x[..batch.rows() * self.model.config().d_model]);
+        let c = self.model.config();
+        assert!(shared.layers() < c.layers, "states: no layer is left");
+        let wanted = if shared.is_last_attention(c) { Wanted::Last } else { Wanted::All };
+        self.embed(batch, wanted, cache, ws)?;
+        self.layers(members, batch, 0..shared.layers(), cache, ws);
+        match shared {
+            Shared::Layers(_) => states.copy_from_slice(&ws.x[..batch.rows() * c.d_model]),
+            Shared::Attention(layer) => {
+                self.attend(members, batch, layer, cache, ws);
+                let n = ws.wanted.len();
+                let rows = ws.x.chunks_exact(c.d_model).zip(ws.attended.chunks_exact(c.d_query()));
+                assert_eq!(states.len(), n * shared.width(c), "states of {n} rows");
+                for (state, (x, attended)) in states.chunks_exact_mut(shared.width(c)).zip(rows) {
+                    let (to_x, to_attended) = state.split_at_mut(c.d_model);
+                    to_x.copy_from_slice(x);
+                    to_attended.copy_from_slice(attended);
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Goes on from [`Engine::states`] after `layers` layers, with the same bits as one whole pass. Members that
-    /// are the base in those layers can share them: a population trained in the upper layers computes the
-    /// lower ones once. The batch holds whole prompts (nothing in the cache before them, but its sequences may continue
-    /// each other); its sequences say where their rows lie in `states`.
+    /// Goes on from [`Engine::states`], with the same bits as one whole pass. Members that are alike in what is `shared`
+    /// can have it computed once: a population that perturbs upper layers computes the lower ones once. The batch holds
+    /// whole prompts (nothing in the cache before them, but its sequences may continue each other), or one row for each
+    /// state where only last rows go on; its sequences say where their rows lie in `states`.
     ///
     /// # Errors
     /// As [`Engine::forward`].
     ///
     /// # Panics
-    /// If a sequence's rows lie outside `states`.
+    /// If a sequence's rows lie outside `states`, or a sequence is longer than the one row that goes on.
     pub fn forward_from(
         &self,
         members: &dyn Members,
         batch: &Batch,
-        layers: usize,
+        shared: Shared,
         states: &[f32],
         wanted: Wanted,
         cache: &mut KvCache,
         ws: &mut Workspace,
     ) -> Result<(), ModelError> {
+        let c = self.model.config();
         place_rows(batch, wanted, cache, ws)?;
-        let d = self.model.config().d_model;
+        assert!(!shared.is_last_attention(c) || batch.rows() == batch.sequences(), "one row for each state");
+        let (d, width) = (c.d_model, shared.width(c));
         for s in &batch.sequences {
-            let (to, from) = (s.start * d, s.state * d);
-            ws.x[to..to + s.len * d].copy_from_slice(&states[from..from + s.len * d]);
+            let states = states[s.state * width..].chunks_exact(width);
+            assert!(states.len() >= s.len, "a sequence's states");
+            for (row, state) in (s.start..s.start + s.len).zip(states) {
+                let (x, attended) = state.split_at(d);
+                ws.x[row * d..][..d].copy_from_slice(x);
+                ws.attended[row * c.d_query()..][..attended.len()].copy_from_slice(attended);
+            }
         }
-        self.layers(members, batch, layers..self.model.config().layers, cache, ws);
+        let mut next = shared.layers();
+        if let Shared::Attention(layer) = shared {
+            self.after_attention(members, layer, ws);
+            next = layer + 1;
+        }
+        self.layers(members, batch, next..c.layers, cache, ws);
         Ok(())
     }
 
@@ -164,191 +190,103 @@ impl<'m> Engine<'m> {
         cache: &mut KvCache,
         ws: &mut Workspace,
     ) {
+        let end = range.end;
+        for layer in range {
+            self.attend(members, batch, layer, cache, ws);
+            self.after_attention(members, layer, ws);
+        }
+        let c = self.model.config();
+        if end == c.layers {
+            let n = ws.wanted.len();
+            self.norm(self.model.output_norm(), &ws.x[..n * c.d_model], &mut ws.h);
+        }
+    }
+
+    /// The first part of a layer: keys and values of all rows, and what the rows that go on attend to. In the last layer
+    /// those are the wanted rows, whose residual stream then comes first.
+    fn attend(
+        &self,
+        members: &dyn Members,
+        batch: &Batch,
+        layer: usize,
+        cache: &mut KvCache,
+        ws: &mut Workspace,
+    ) {
         let c = self.model.config();
         let d = c.d_model;
         let n = ws.all.len();
-        let end = range.end == c.layers;
-        for layer in range {
-            let last = layer + 1 == c.layers;
-            let windowed = c.window(layer).is_some();
-            let [query_norm, key_norm] = match self.model.head_norms(layer) {
-                Some([query, key]) => [Some(query), Some(key)],
-                None => [None, None],
-            };
-            let [attention_post, mlp_post] = match self.model.post_norms(layer) {
-                Some([attention, mlp]) => [Some(attention), Some(mlp)],
-                None => [None, None],
-            };
-            self.norm(self.model.attention_norm(layer), &ws.x[..n * d], &mut ws.h);
-            self.linear(members, layer, 1, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.k);
-            self.linear(members, layer, 2, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.v);
-            for (i, row) in ws.all.iter().enumerate() {
-                let at = i * c.d_kv()..(i + 1) * c.d_kv();
-                let k = &mut ws.k[at.clone()];
-                self.head_norms(key_norm, k, &mut ws.head);
-                ws.rope.rotate(k, row.position, layer, windowed);
-                cache.store(self.isa, layer, row.store, k, &ws.v[at]);
-            }
-            // After the last layer's keys and values, only the wanted rows matter.
-            if last {
-                for (to, from) in ws.wanted_index.iter().enumerate() {
-                    ws.x.copy_within(from * d..(from + 1) * d, to * d);
-                    ws.h.copy_within(from * d..(from + 1) * d, to * d);
-                }
-            }
-            let (rows, runs) = if last { (&ws.wanted, &ws.wanted_runs) } else { (&ws.all, &ws.all_runs) };
-            let n = rows.len();
-            self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
-            let d_query = c.d_query();
-            let attention = Attention {
-                engine: self,
-                batch,
-                layer,
-                plane: cache.layer(layer),
-                rope: &ws.rope,
-                query_norm,
-            };
-            let plan = ws.plan;
-            attention.run(
-                rows,
-                &mut ws.q[..n * d_query],
-                &mut ws.attended[..n * d_query],
-                self.threads(),
-                &mut ws.attention,
-                || Scratch::new(c, plan.positions, plan.sequences),
-            );
-            self.linear(members, layer, 3, runs, &ws.attended[..n * d_query], &mut ws.input, &mut ws.h);
-            self.add_output(attention_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
-
-            self.norm(self.model.mlp_norm(layer), &ws.x[..n * d], &mut ws.h);
-            self.linear(members, layer, 4, runs, &ws.h[..n * d], &mut ws.input, &mut ws.gate);
-            self.linear(members, layer, 5, runs, &ws.h[..n * d], &mut ws.input, &mut ws.up);
-            let gated = match c.variant.activation {
-                Activation::Silu => swiglu,
-                Activation::GeluTanh => geglu,
-            };
-            gated(self.isa, &mut ws.gate[..n * c.d_ff], &ws.up[..n * c.d_ff]);
-            self.linear(members, layer, 6, runs, &ws.gate[..n * c.d_ff], &mut ws.input, &mut ws.h);
-            self.add_output(mlp_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
+        let windowed = c.window(layer).is_some();
+        let [query_norm, key_norm] = match self.model.head_norms(layer) {
+            Some([query, key]) => [Some(query), Some(key)],
+            None => [None, None],
+        };
+        self.norm(self.model.attention_norm(layer), &ws.x[..n * d], &mut ws.h);
+        self.linear(members, layer, 1, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.k);
+        self.linear(members, layer, 2, &ws.all_runs, &ws.h[..n * d], &mut ws.input, &mut ws.v);
+        for (i, row) in ws.all.iter().enumerate() {
+            let at = i * c.d_kv()..(i + 1) * c.d_kv();
+            let k = &mut ws.k[at.clone()];
+            self.head_norms(key_norm, k, &mut ws.head);
+            ws.rope.rotate(k, row.position, layer, windowed);
+            cache.store(self.isa, layer, row.store, k, &ws.v[at]);
         }
-        if end {
-            let n = ws.wanted.len();
-            self.norm(self.model.output_norm(), &ws.x[..n * d], &mut ws.h);
-        }
-    }
-
-    /// Logits over the vocabulary of wanted row `row` of the last pass.
-    ///
-    /// # Panics
-    /// If there is no such row or `out` is not as long as the vocabulary.
-    pub fn logits(&self, ws: &mut Workspace, row: usize, out: &mut [f32]) {
-        self.logits_of_rows(ws, &[row], out);
-    }
-
-    /// Logits over the vocabulary of several wanted rows, one row of `out` after the other: the bits of
-    /// [`Engine::logits`], the head's weights being read once for up to 12 rows.
-    ///
-    /// # Panics
-    /// If there is no such row or `out` is not as long as all of their vocabularies.
-    pub fn logits_of_rows(&self, ws: &mut Workspace, rows: &[usize], out: &mut [f32]) {
-        let head = self.model.head();
-        let (vocab, threads) = (head.d_out(), self.threads());
-        assert_eq!(out.len(), rows.len() * vocab, "one logit for each token of the vocabulary and each row");
-        for (rows, out) in rows.chunks(HEAD_ROWS).zip(out.chunks_mut(HEAD_ROWS * vocab)) {
-            self.quantize_twice(ws, rows);
-            let x = ws.input.codes.view();
-            if threads == 1 {
-                self.head_tiles(&head, x, out);
-            } else if rows.len() == 1 {
-                let share = head.tiles().div_ceil(threads);
-                out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| {
-                    for (tile, out) in (i * share..).zip(out.chunks_mut(TILE)) {
-                        self.head_tile(&head, x, tile, out);
-                    }
-                });
-            } else {
-                // A row is two of codes, and a cut lies between blocks of those.
-                let share = rows.len().div_ceil(threads).next_multiple_of(ROW_BLOCK.div_ceil(2));
-                out.par_chunks_mut(share * vocab).enumerate().for_each(|(i, out)| {
-                    let n = out.len() / vocab;
-                    self.head_tiles(&head, x.slice(2 * i * share, 2 * n), out);
-                });
+        // After the last layer's keys and values, only the wanted rows matter.
+        let last = layer + 1 == c.layers;
+        if last {
+            for (to, from) in ws.wanted_index.iter().enumerate() {
+                ws.x.copy_within(from * d..(from + 1) * d, to * d);
+                ws.h.copy_within(from * d..(from + 1) * d, to * d);
             }
         }
-        self.cap_logits(out);
-    }
-
-    /// Logits of some tokens only, for wanted row `row`: the same bits as [`Engine::logits`] gives them.
-    ///
-    /// # Panics
-    /// If there is no such row, a token is outside the vocabulary, or the lengths differ.
-    pub fn logits_of(&self, ws: &mut Workspace, row: usize, tokens: &[u32], out: &mut [f32]) {
-        assert_eq!(tokens.len(), out.len(), "one logit for each token");
-        let head = self.model.head();
-        self.quantize_twice(ws, &[row]);
-        for (token, out) in tokens.iter().zip(out.iter_mut()) {
-            let tile = *token as usize / TILE;
-            let mut lanes = [0.0; TILE];
-            let width = TILE.min(head.d_out() - tile * TILE);
-            self.head_tile(&head, ws.input.codes.view(), tile, &mut lanes[..width]);
-            *out = lanes[*token as usize % TILE];
+        let (rows, runs) = if last { (&ws.wanted, &ws.wanted_runs) } else { (&ws.all, &ws.all_runs) };
+        let n = rows.len();
+        if n == 0 {
+            return;
         }
-        self.cap_logits(out);
+        self.linear(members, layer, 0, runs, &ws.h[..n * d], &mut ws.input, &mut ws.q);
+        let d_query = c.d_query();
+        let attention =
+            Attention { engine: self, batch, layer, plane: cache.layer(layer), rope: &ws.rope, query_norm };
+        let plan = ws.plan;
+        attention.run(
+            rows,
+            &mut ws.q[..n * d_query],
+            &mut ws.attended[..n * d_query],
+            self.threads(),
+            &mut ws.attention,
+            || Scratch::new(c, plan.positions, plan.sequences),
+        );
     }
 
-    fn cap_logits(&self, logits: &mut [f32]) {
-        if let Some(cap) = self.model.config().variant.logit_cap {
-            soft_cap(self.isa, logits, cap);
+    /// The rest of a layer for the rows that go on: the output projection of attention and the MLP, each added to the
+    /// residual stream.
+    fn after_attention(&self, members: &dyn Members, layer: usize, ws: &mut Workspace) {
+        let c = self.model.config();
+        let d = c.d_model;
+        let [attention_post, mlp_post] = match self.model.post_norms(layer) {
+            Some([attention, mlp]) => [Some(attention), Some(mlp)],
+            None => [None, None],
+        };
+        let last = layer + 1 == c.layers;
+        let (n, runs) = if last { (ws.wanted.len(), &ws.wanted_runs) } else { (ws.all.len(), &ws.all_runs) };
+        if n == 0 {
+            return;
         }
+        self.linear(members, layer, 3, runs, &ws.attended[..n * c.d_query()], &mut ws.input, &mut ws.h);
+        self.add_output(attention_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
+        self.norm(self.model.mlp_norm(layer), &ws.x[..n * d], &mut ws.h);
+        self.linear(members, layer, 4, runs, &ws.h[..n * d], &mut ws.input, &mut ws.gate);
+        self.linear(members, layer, 5, runs, &ws.h[..n * d], &mut ws.input, &mut ws.up);
+        let gated = match c.variant.activation {
+            Activation::Silu => swiglu,
+            Activation::GeluTanh => geglu,
+        };
+        gated(self.isa, &mut ws.gate[..n * c.d_ff], &ws.up[..n * c.d_ff]);
+        self.linear(members, layer, 6, runs, &ws.gate[..n * c.d_ff], &mut ws.input, &mut ws.h);
+        self.add_output(mlp_post, &mut ws.x[..n * d], &ws.h[..n * d], &mut ws.head_rows[..d]);
     }
 
-    /// Codes of the final states of wanted rows, and after each row's those of what its codes leave over. The head is the
-    /// one place where an activation's rounding reaches the logits unaveraged; a second int8 row costs decoding little,
-    /// since reading the head's weights dominates, and takes a sixth off the divergence from exact activations.
-    fn quantize_twice(&self, ws: &mut Workspace, rows: &[usize]) {
-        let d = self.model.config().d_model;
-        let pairs = &mut ws.head_rows[..2 * rows.len() * d];
-        for (row, pair) in rows.iter().zip(pairs.chunks_exact_mut(2 * d)) {
-            assert!(*row < ws.wanted.len(), "no such row in the last pass");
-            let (h, rest) = pair.split_at_mut(d);
-            h.copy_from_slice(&ws.h[row * d..(row + 1) * d]);
-            ws.input.codes.quantize(self.isa, h, d);
-            for (g, (h, rest)) in h.chunks_exact(GROUP).zip(rest.chunks_exact_mut(GROUP)).enumerate() {
-                let group = ws.input.codes.view().group(0, g);
-                for ((rest, h), code) in rest.iter_mut().zip(h).zip(&group.codes) {
-                    *rest = h - group.scale * f32::from(*code);
-                }
-            }
-        }
-        ws.input.codes.quantize(self.isa, pairs, d);
-    }
-
-    /// Logits of all tiles for each pair of rows of codes.
-    fn head_tiles(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, out: &mut [f32]) {
-        let vocab = head.d_out();
-        let n = out.len() / vocab;
-        let mut lanes = [0.0; 2 * HEAD_ROWS * TILE];
-        for tile in 0..head.tiles() {
-            head.multiply(self.isa, x, tile..tile + 1, &mut lanes[..2 * n * TILE], TILE);
-            let width = TILE.min(vocab - tile * TILE);
-            for (out, lanes) in out.chunks_exact_mut(vocab).zip(lanes.chunks_exact(2 * TILE)) {
-                for (i, out) in out[tile * TILE..][..width].iter_mut().enumerate() {
-                    *out = lanes[i] + lanes[TILE + i];
-                }
-            }
-        }
-    }
-
-    /// Logits of one tile and one row: those of the codes plus those of the rest.
-    fn head_tile(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, tile: usize, out: &mut [f32]) {
-        let mut lanes = [0.0; 2 * TILE];
-        head.multiply(self.isa, x, tile..tile + 1, &mut lanes, TILE);
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = lanes[i] + lanes[TILE + i];
-        }
-    }
-
-    fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         match self.threads {
             Threads::Serial => 1,
             Threads::Pool => rayon::current_num_threads(),
@@ -397,11 +335,17 @@ impl<'m> Engine<'m> {
         let d_in = w.d_in();
         let block = self.model.layout().block();
         let basis = self.model.basis(linear);
-        let mut changed = false;
+        let n = x.len() / d_in;
+        input.codes.begin(n, d_in);
+        // Rows whose codes are there; after the first transform the others pass through `input.rows`.
+        let (mut done, mut changed) = (0, false);
         for run in runs {
-            let rows = run.start * d_in..run.end * d_in;
             let coordinates = &mut input.coordinates[..d_in];
-            let t = match members.transform(run.member, linear, coordinates) {
+            let transform = match run.member {
+                BASE => Transform::Identity,
+                member => members.transform(member, linear, coordinates),
+            };
+            let t = match transform {
                 Transform::Identity => None,
                 Transform::Coordinates => {
                     let t = &mut input.transform[..basis.len()];
@@ -410,22 +354,32 @@ impl<'m> Engine<'m> {
                 }
                 Transform::Materialized(t) => Some(t),
             };
-            match t {
-                Some(t) => {
-                    if !changed {
-                        // Earlier runs, if any, were identities: their rows are used as they are.
-                        input.rows[..rows.start].copy_from_slice(&x[..rows.start]);
-                        changed = true;
-                    }
-                    block::apply(self.isa, t, block, d_in, &x[rows.clone()], &mut input.rows[rows]);
+            if !changed && t.is_some() {
+                // Earlier runs, if any, were identities: their rows are used as they are.
+                changed = true;
+                done = run.start / ROW_BLOCK * ROW_BLOCK;
+                input.codes.quantize_from(self.isa, 0, &x[..done * d_in]);
+                let rest = &x[done * d_in..run.start * d_in];
+                input.rows[..rest.len()].copy_from_slice(rest);
+            }
+            let mut at = run.start;
+            while changed && at < run.end {
+                let end = run.end.min(done + PIECE);
+                let (from, to) = (at * d_in..end * d_in, (at - done) * d_in..(end - done) * d_in);
+                match t {
+                    Some(t) => block::apply(self.isa, t, block, d_in, &x[from], &mut input.rows[to]),
+                    None => input.rows[to].copy_from_slice(&x[from]),
                 }
-                None if changed => input.rows[rows.clone()].copy_from_slice(&x[rows]),
-                None => {}
+                at = end;
+                if at == done + PIECE || at == n {
+                    input.codes.quantize_from(self.isa, done, &input.rows[..(at - done) * d_in]);
+                    done = at;
+                }
             }
         }
-        let rows = if changed { &input.rows[..x.len()] } else { x };
-        input.codes.quantize(self.isa, rows, d_in);
-        let n = x.len() / d_in;
+        if !changed {
+            input.codes.quantize_from(self.isa, 0, x);
+        }
         let out = &mut out[..n * w.d_out()];
         self.multiply(&w, input.codes.view(), out);
         if let Some(bias) = self.model.bias(layer, k) {
@@ -476,10 +430,13 @@ fn place_rows(batch: &Batch, wanted: Wanted, cache: &KvCache, ws: &mut Workspace
         capacity("spans of a sequence", s.spans.len(), ws.plan.sequences)?;
         let first = match wanted {
             Wanted::All => 0,
+            Wanted::Last if !s.goes_on => s.len,
             Wanted::Last => s.len.saturating_sub(1),
         };
         extend(&mut ws.all_runs, s.member, ws.all.len(), s.len);
-        extend(&mut ws.wanted_runs, s.member, ws.wanted.len(), s.len - first);
+        if first < s.len {
+            extend(&mut ws.wanted_runs, s.member, ws.wanted.len(), s.len - first);
+        }
         for i in 0..s.len {
             let row = Row { position: s.past + i, store: s.store + i, sequence };
             if i >= first {

@@ -3,7 +3,7 @@
 use crate::config::{LINEARS, ModelConfig};
 use crate::model::Model;
 use fura_core::estimator::{Estimator, Member, Sign};
-use fura_core::layout::Layout;
+use fura_core::layout::{Layout, Scope};
 use fura_simd::{Isa, block};
 
 /// The input transform of one linear for one member.
@@ -22,6 +22,12 @@ pub trait Members: Sync {
     /// The transform of `linear` (index in the model's layout) for `member`. `scratch` is as long as the
     /// linear's input; an implementation that answers [`Transform::Coordinates`] has filled it.
     fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_>;
+
+    /// The tokens at which the members differ from the base. Whoever makes batches for them gives the other tokens to
+    /// [`BASE`](crate::BASE).
+    fn scope(&self) -> Scope {
+        Scope::Everywhere
+    }
 }
 
 /// The base model, whatever the member.
@@ -61,6 +67,10 @@ impl Members for Population<'_> {
         self.estimator.member_coordinates(member, self.layout.range(linear), scratch);
         Transform::Coordinates
     }
+
+    fn scope(&self) -> Scope {
+        self.layout.scope()
+    }
 }
 
 /// One specialist with its transforms materialized once, for evaluation and decoding: `b` floats for each
@@ -69,6 +79,7 @@ impl Members for Population<'_> {
 pub struct Materialized {
     /// Index in the model's layout of the first linear.
     first: usize,
+    scope: Scope,
     transforms: Vec<Vec<f32>>,
 }
 
@@ -80,12 +91,13 @@ impl Materialized {
         4 * config.layers * layer
     }
 
-    /// Materializes `coordinates` (flat, in the order of [`Model::layout_from`]`(from_layer)`).
+    /// Materializes `coordinates`, flat in the order of `own`, a layout that [`Model::layout_from`] made.
     ///
     /// # Panics
-    /// If there are not exactly as many coordinates as that layout has.
-    pub fn new(model: &Model, isa: Isa, coordinates: &[f32], from_layer: usize) -> Self {
+    /// If it made no such layout, or there are not exactly as many coordinates as it has.
+    pub fn new(model: &Model, isa: Isa, coordinates: &[f32], own: &Layout) -> Self {
         let layout = model.layout();
+        let from_layer = model.first_layer(own).expect("a layout of this model");
         let first = model.linear_index(from_layer, 0);
         let mut rest = coordinates;
         let transforms = (first..layout.linears().len())
@@ -99,7 +111,7 @@ impl Materialized {
             })
             .collect();
         assert!(rest.is_empty(), "coordinates of another layout");
-        Self { first, transforms }
+        Self { first, scope: own.scope(), transforms }
     }
 }
 
@@ -109,5 +121,9 @@ impl Members for Materialized {
             Some(l) => Transform::Materialized(&self.transforms[l]),
             None => Transform::Identity,
         }
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 }

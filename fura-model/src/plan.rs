@@ -2,8 +2,8 @@
 
 use crate::cache::{KvCache, Precision};
 use crate::config::ModelConfig;
-use crate::forward::HEAD_ROWS;
 use crate::generate::Generator;
+use crate::logits::HEAD_ROWS;
 use crate::model::Model;
 use crate::sampling::Sampler;
 use crate::workspace::Plan;

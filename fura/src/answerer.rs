@@ -3,7 +3,7 @@
 use crate::error::FuraError;
 use crate::evaluation::Success;
 use crate::reward::Reward;
-use fura_model::{Members, Model};
+use fura_model::{Members, Model, Shared};
 use fura_tasks::Task;
 use std::fmt::Debug;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ pub trait Answerer {
     fn question(&self, task: &Task, seed: u64) -> Result<Self::Question, FuraError>;
 
     /// Writes the fitness of the members `0 .. count` to `fitness`: the mean over the questions, NaN where a fault or an
-    /// abstention leaves none. In the first `shared` layers every member is as the first one. `None` if `cancel` was set
+    /// abstention leaves none. In what is `shared` every member is as the first one. `None` if `cancel` was set
     /// meanwhile.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub trait Answerer {
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[Self::Question],
         reward: Reward,
         fitness: &mut Vec<f64>,
@@ -54,14 +54,14 @@ pub trait Answerer {
     ) -> Result<Option<Success>, FuraError>;
 
     /// Runs the base on as much of the questions as fills the buffers that `members` members would, so that what inference
-    /// takes at the same batch can be measured. `shared` is the number of layers that a population would share.
+    /// takes at the same batch can be measured. `shared` is what a population would share.
     ///
     /// # Errors
     /// As the engine's.
     fn fill(
         &mut self,
         members: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[Self::Question],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError>;

@@ -1,13 +1,15 @@
-//! Whole episodes on the phone: every action is the most likely legal answer.
+//! Whole episodes on the phone.
 
 use crate::error::FuraError;
-use crate::question::Question;
+use crate::question::{Question, beginning};
 use crate::reward::best;
 use crate::scorer::Scorer;
-use fura_model::Members;
+use crate::writer::text_of;
+use fura_model::{Constraint, Members, Request, Shared};
 use fura_tasks::phone::{Episode, PhoneTask, solve};
 use fura_tasks::wilson95;
 use serde::Serialize;
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 /// States that the search for a task's shortest solution looks at.
@@ -62,8 +64,33 @@ pub struct Played {
     pub shortest: usize,
 }
 
-/// Plays every task to its end with one member, all episodes side by side: each round scores the legal answers of
-/// those that go on. `None` if cancelled. Tasks without a solution are left out.
+/// How a model's next action is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoding {
+    /// The most likely legal answer.
+    Choice,
+    /// Greedily, within the [grammar](Episode::grammar) of what is possible on the screen.
+    Grammar,
+    /// Greedily, a line of at most 24 tokens: a legal answer or an action in its written form. Any other line changes
+    /// nothing and costs a step.
+    Free,
+}
+
+impl fmt::Display for Decoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Choice => "scored choice",
+            Self::Grammar => "grammar",
+            Self::Free => "free text",
+        })
+    }
+}
+
+/// Most tokens of a written action.
+const LINE: usize = 24;
+
+/// Plays every task to its end with one member, all episodes side by side, an action of each that goes on in a round.
+/// `None` if cancelled. Tasks without a solution are left out.
 ///
 /// # Errors
 /// As [`Scorer::score`]; answers that the tokenizer cannot tell apart.
@@ -71,6 +98,7 @@ pub fn play(
     scorer: &mut Scorer<'_>,
     members: &dyn Members,
     tasks: &[PhoneTask],
+    decoding: Decoding,
     cancel: &AtomicBool,
 ) -> Result<Option<Vec<Played>>, FuraError> {
     let mut played = Vec::with_capacity(tasks.len());
@@ -85,16 +113,64 @@ pub fn play(
         if live.is_empty() {
             return Ok(Some(played));
         }
-        let mut questions = Vec::with_capacity(live.len());
-        for episode in &live {
-            let choices = episode.choices();
-            let rewards = vec![0.0; choices.len()];
-            questions.push(Question::of(scorer.model(), &episode.prompt(), &choices, rewards)?);
-        }
-        let Some(scores) = scorer.score(members, 1, 0, &questions, cancel)? else { return Ok(None) };
-        for (i, episode) in live.iter_mut().enumerate() {
-            let actions = episode.actions();
-            episode.act(&actions[best(scores.answers(0, i))]);
+        let done = match decoding {
+            Decoding::Choice => choose(scorer, members, &mut live, cancel)?,
+            Decoding::Grammar | Decoding::Free => write(scorer, members, &mut live, decoding, cancel)?,
+        };
+        if done.is_none() {
+            return Ok(None);
         }
     }
+}
+
+/// The most likely legal action of every episode.
+fn choose(
+    scorer: &mut Scorer<'_>,
+    members: &dyn Members,
+    live: &mut [&mut Episode],
+    cancel: &AtomicBool,
+) -> Result<Option<()>, FuraError> {
+    let mut questions = Vec::with_capacity(live.len());
+    for episode in live.iter() {
+        let choices = episode.choices();
+        let rewards = vec![0.0; choices.len()];
+        questions.push(Question::of(scorer.model(), &episode.prompt(), &choices, rewards)?);
+    }
+    let Some(scores) = scorer.score(members, 1, Shared::Layers(0), &questions, cancel)? else {
+        return Ok(None);
+    };
+    for (i, episode) in live.iter_mut().enumerate() {
+        let actions = episode.actions();
+        episode.act(&actions[best(scores.answers(0, i))]);
+    }
+    Ok(Some(()))
+}
+
+/// What is written in every episode, done as far as it is an action.
+fn write(
+    scorer: &Scorer<'_>,
+    members: &dyn Members,
+    live: &mut [&mut Episode],
+    decoding: Decoding,
+    cancel: &AtomicBool,
+) -> Result<Option<()>, FuraError> {
+    let model = scorer.model();
+    let mut requests = Vec::with_capacity(live.len());
+    for episode in live.iter() {
+        let constraint = match decoding {
+            Decoding::Grammar => Some(Constraint::grammar(model.tokenizer(), &episode.grammar())?),
+            _ => None,
+        };
+        let prompt = beginning(model, &episode.prompt())?;
+        requests.push(Request { stop: vec!["\n".to_owned()], constraint, ..Request::new(prompt, LINE) });
+    }
+    let Some(written) = text_of(model, scorer.isa(), members, requests, cancel)? else { return Ok(None) };
+    for (episode, written) in live.iter_mut().zip(&written) {
+        let said = |choice: &String| choice.trim() == written.text.trim();
+        match episode.choices().iter().position(said).filter(|_| decoding == Decoding::Free) {
+            Some(i) => episode.act(&episode.actions()[i]),
+            None => episode.act_text(&written.text),
+        };
+    }
+    Ok(Some(()))
 }

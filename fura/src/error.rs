@@ -7,6 +7,9 @@ pub enum FuraError {
     /// The model or its files.
     #[error(transparent)]
     Model(#[from] fura_model::ModelError),
+    /// A constraint on what may be written.
+    #[error(transparent)]
+    Constraint(#[from] fura_model::ConstraintError),
     /// The tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] fura_model::tokenizer::TokenizerError),

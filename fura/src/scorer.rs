@@ -6,14 +6,16 @@
 use crate::answerer::Answerer;
 use crate::error::FuraError;
 use crate::evaluation::Success;
-use crate::generation_shape::enough;
 use crate::question::Question;
 use crate::reward::{Reward, best};
 use crate::writer::text_of;
+use fura_core::layout::Scope;
 use fura_model::{
-    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Threads, Wanted, Workspace,
+    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Shared, Threads, Wanted,
+    Workspace,
 };
 use fura_simd::Isa;
+use fura_simd::attention::Span;
 use fura_tasks::Task;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +30,8 @@ pub const WAVE_ROWS: usize = 768;
 struct Worker {
     workspace: Workspace,
     cache: KvCache,
+    /// Keys and values of the prompts' beginnings, where the population shares them, and of a wave's answers.
+    texts: KvCache,
     batch: Batch,
     logits: Vec<f32>,
 }
@@ -52,10 +56,12 @@ pub struct Scorer<'m> {
     waves: Vec<Wave>,
     scores: Vec<f64>,
     offsets: Vec<usize>,
-    /// Residual stream of every question's rows after the layers that all members share.
+    /// What all members share of every question's rows.
     states: Vec<f32>,
     /// First row of each question in `states`.
     state_rows: Vec<usize>,
+    /// First row of each question's beginning in the workers' `texts`.
+    text_rows: Vec<usize>,
     rows: u64,
 }
 
@@ -73,6 +79,7 @@ impl<'m> Scorer<'m> {
             offsets: Vec::new(),
             states: Vec::new(),
             state_rows: Vec::new(),
+            text_rows: Vec::new(),
             rows: 0,
         }
     }
@@ -82,25 +89,41 @@ impl<'m> Scorer<'m> {
         self.model
     }
 
+    /// The instruction set kernels run on.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
-    /// pool that is to do the work. In the first `shared` layers every member is as the first one; they are computed
-    /// once for all (the same bits, less work). `None` if `cancel` was set meanwhile.
+    /// pool that is to do the work. In what is `shared` every member is as the first one; it is computed once for all
+    /// (the same bits, less work). `None` if `cancel` was set meanwhile.
     ///
     /// # Errors
     /// As [`Engine::forward`].
     ///
     /// # Panics
-    /// If `shared` is not less than the number of layers.
+    /// If there are not more layers than are `shared`.
     pub fn score(
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
-        self.share(members, shared, questions, cancel)?;
-        self.plan(count, questions);
+        let part = match members.scope() {
+            _ if shared.is_last_attention(self.model.config()) => Part::Ends,
+            Scope::Answer if count > 1 => Part::Answer,
+            _ => Part::Whole,
+        };
+        self.place(questions, part);
+        if part != Part::Whole || shared != Shared::Layers(0) {
+            self.share(members, shared, questions, cancel)?;
+        }
+        self.plan(count, questions, part, members.scope());
+        if part == Part::Answer {
+            self.read_beginnings(members, shared, questions)?;
+        }
         let answers = self.offsets[questions.len()];
         self.scores.clear();
         self.scores.resize(count * answers, 0.0);
@@ -110,8 +133,10 @@ impl<'m> Scorer<'m> {
             questions,
             offsets: &self.offsets,
             shared,
+            part,
             states: &self.states,
             state_rows: &self.state_rows,
+            text_rows: &self.text_rows,
             workers: &self.workers,
             cancel,
         };
@@ -123,38 +148,77 @@ impl<'m> Scorer<'m> {
         Ok(Some(Scores { values: &self.scores, offsets: &self.offsets }))
     }
 
-    /// Forwards every question through the layers that all members share.
+    /// Where the questions' states and beginnings lie.
+    fn place(&mut self, questions: &[Question], part: Part) {
+        for rows in [&mut self.state_rows, &mut self.text_rows] {
+            rows.clear();
+            rows.push(0);
+        }
+        let (mut states, mut texts) = (0, 0);
+        for q in questions {
+            states += if part == Part::Ends { part.rows(q) } else { q.rows() };
+            texts += q.prompt.len().saturating_sub(1);
+            self.state_rows.push(states);
+            self.text_rows.push(texts);
+        }
+    }
+
+    /// Forwards every question as far as all members share it.
     fn share(
         &mut self,
         members: &dyn Members,
-        shared: usize,
+        shared: Shared,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
-        self.state_rows.clear();
-        self.state_rows.push(0);
-        for q in questions {
-            self.state_rows.push(self.state_rows[self.state_rows.len() - 1] + q.rows());
-        }
-        let d = self.model.config().d_model;
-        self.states.resize(if shared == 0 { 0 } else { self.state_rows[questions.len()] * d }, 0.0);
-        if shared == 0 {
-            return Ok(());
-        }
-        self.plan(1, questions);
+        let c = self.model.config();
+        let width = shared.width(c);
+        self.states.resize(self.state_rows[questions.len()] * width, 0.0);
+        self.plan(1, questions, Part::Whole, members.scope());
         let job = SharedJob {
             members,
             engine: Engine::new(self.model, self.isa, Threads::Serial),
             questions,
-            layers: shared,
+            shared,
+            width,
             workers: &self.workers,
             cancel,
         };
         job.run(&self.waves, &self.state_rows, &mut self.states)
     }
 
+    /// Forwards every prompt but its last token through the layers above those that are shared, as the base, and gives
+    /// all workers its keys and values there.
+    fn read_beginnings(
+        &mut self,
+        members: &dyn Members,
+        shared: Shared,
+        questions: &[Question],
+    ) -> Result<(), FuraError> {
+        let all = self.text_rows[questions.len()];
+        let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let layers = self.model.config().layers - shared.layers();
+        for w in workers.iter_mut() {
+            w.texts.reshape(layers, all + w.workspace.plan().rows);
+        }
+        let Some((w, others)) = workers.split_first_mut() else { return Ok(()) };
+        let engine = Engine::new(self.model, self.isa, Threads::Pool);
+        for (i, q) in questions.iter().enumerate() {
+            let Some((_, beginning)) = q.prompt.split_last().filter(|(_, b)| !b.is_empty()) else { continue };
+            w.batch.clear();
+            w.batch.push_beginning(beginning, self.text_rows[i]);
+            w.batch.set_state_row(self.state_rows[i]);
+            let (states, wanted) = (&self.states, Wanted::Last);
+            engine.forward_from(members, &w.batch, shared, states, wanted, &mut w.texts, &mut w.workspace)?;
+        }
+        for other in others {
+            other.texts.copy_beginning(&w.texts, all);
+        }
+        Ok(())
+    }
+
     /// Cuts the work into waves and sizes the workspaces.
-    fn plan(&mut self, count: usize, questions: &[Question]) {
+    fn plan(&mut self, count: usize, questions: &[Question], part: Part, scope: Scope) {
         self.offsets.clear();
         self.offsets.push(0);
         for q in questions {
@@ -168,7 +232,7 @@ impl<'m> Scorer<'m> {
         for pair in 0..count * questions.len() {
             let (m, i) = (pair / questions.len(), pair % questions.len());
             let q = &questions[i];
-            let rows = q.rows();
+            let rows = part.rows(q);
             if wave.rows > 0 && wave.rows + rows > self.wave_rows {
                 self.waves.push(wave.clone());
                 wave = Wave { pairs: pair..pair, out: wave.out.end..wave.out.end, rows: 0 };
@@ -177,7 +241,7 @@ impl<'m> Scorer<'m> {
             wave.rows += rows;
             wave.pairs.end = pair + 1;
             wave.out.end = m * answers + self.offsets[i + 1];
-            wave_sequences += q.tree.branches().len();
+            wave_sequences += q.tree.branches().len() + usize::from(scope == Scope::Answer);
             sequences = sequences.max(wave_sequences);
             largest = largest.max(wave.rows);
             for b in q.tree.branches() {
@@ -196,24 +260,26 @@ impl<'m> Scorer<'m> {
     /// prompt does not reallocate every generation.
     fn size_workers(&mut self, needed: Plan, logits: usize) {
         let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let fits = |w: &Worker| {
-            let p = w.workspace.plan();
-            p.rows >= needed.rows
-                && p.sequences >= needed.sequences
-                && p.positions >= needed.positions
-                && w.logits.len() >= logits
+        let old = workers.first().map(|w| (w.workspace.plan(), w.logits.len()));
+        // Never less than before: passes of different kinds take turns.
+        let most = |new: usize, old: Option<usize>| new.max(old.unwrap_or_default());
+        let plan = Plan {
+            rows: most(needed.rows, old.map(|(p, _)| p.rows)),
+            sequences: most(needed.sequences.next_power_of_two(), old.map(|(p, _)| p.sequences)),
+            positions: most(needed.positions.next_multiple_of(64), old.map(|(p, _)| p.positions)),
         };
-        if workers.len() == self.threads && workers.iter().all(fits) {
+        let logits = most(logits.next_power_of_two(), old.map(|(_, n)| n));
+        if workers.len() == self.threads && old == Some((plan, logits)) {
             return;
         }
-        let plan = enough(needed);
         workers.clear();
         for _ in 0..self.threads {
             workers.push(Worker {
                 workspace: Workspace::new(self.model, plan),
                 cache: KvCache::transient(self.model.config(), plan.rows),
+                texts: KvCache::transient(self.model.config(), 0),
                 batch: Batch::with_capacity(plan.rows, plan.sequences),
-                logits: vec![0.0; logits.next_power_of_two()],
+                logits: vec![0.0; logits],
             });
         }
     }
@@ -249,7 +315,7 @@ impl<'m> Scorer<'m> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Scores<'_>>, FuraError> {
-        self.score(&Base, 1, 0, questions, cancel)
+        self.score(&Base, 1, Shared::Layers(0), questions, cancel)
     }
 }
 
@@ -268,7 +334,7 @@ impl Answerer for Scorer<'_> {
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[Question],
         reward: Reward,
         fitness: &mut Vec<f64>,
@@ -289,7 +355,9 @@ impl Answerer for Scorer<'_> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Success>, FuraError> {
-        let Some(scores) = self.score(members, 1, 0, questions, cancel)? else { return Ok(None) };
+        let Some(scores) = self.score(members, 1, Shared::Layers(0), questions, cancel)? else {
+            return Ok(None);
+        };
         let (mut right, mut expected) = (0, 0.0);
         for (i, q) in questions.iter().enumerate() {
             let p = scores.answers(0, i);
@@ -303,14 +371,16 @@ impl Answerer for Scorer<'_> {
     fn fill(
         &mut self,
         members: usize,
-        _shared: usize,
+        shared: Shared,
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
-        let rows: usize = questions.iter().map(Question::rows).sum();
+        let ends = shared.is_last_attention(self.model.config());
+        let part = if ends { Part::Ends } else { Part::Whole };
+        let rows: usize = questions.iter().map(|q| part.rows(q)).sum();
         // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
         let enough = (self.threads * self.wave_rows).div_ceil(rows.max(1)) + self.threads;
-        self.score(&Base, members.min(enough), 0, questions, cancel)?;
+        self.score(&Base, members.min(enough), shared, questions, cancel)?;
         Ok(())
     }
 
@@ -342,9 +412,11 @@ struct Job<'a> {
     members: &'a dyn Members,
     questions: &'a [Question],
     offsets: &'a [usize],
-    shared: usize,
+    shared: Shared,
+    part: Part,
     states: &'a [f32],
     state_rows: &'a [usize],
+    text_rows: &'a [usize],
     workers: &'a Mutex<Vec<Worker>>,
     cancel: &'a AtomicBool,
 }
@@ -376,10 +448,23 @@ impl Job<'_> {
         w.batch.clear();
         for pair in wave.pairs.clone() {
             let q = &self.questions[pair % n];
-            q.tree.push((pair / n) as u32, &q.prompt, self.state_rows[pair % n], &mut w.batch);
+            let (member, i) = ((pair / n) as u32, pair % n);
+            match self.part {
+                Part::Whole => {
+                    q.tree.push(member, &q.prompt, self.members.scope(), self.state_rows[i], &mut w.batch);
+                }
+                Part::Ends => q.tree.push_ends(member, self.state_rows[i], &mut w.batch),
+                Part::Answer => {
+                    let Some((last, beginning)) = q.prompt.split_last() else { continue };
+                    let span = Span { first: self.text_rows[i], len: beginning.len() };
+                    let state = self.state_rows[i] + span.len;
+                    q.tree.push_answers(member, *last, span, self.text_rows[n], state, &mut w.batch);
+                }
+            }
         }
-        let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-        if self.shared == 0 {
+        let (batch, ws) = (&w.batch, &mut w.workspace);
+        let cache = if self.part == Part::Answer { &mut w.texts } else { &mut w.cache };
+        if self.part == Part::Whole && self.shared == Shared::Layers(0) {
             self.engine.forward(self.members, batch, Wanted::Last, cache, ws)?;
         } else {
             let (shared, states) = (self.shared, self.states);
@@ -402,6 +487,28 @@ impl Job<'_> {
     }
 }
 
+/// What is computed for each member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Prompt and answers.
+    Whole,
+    /// The prompt's last token and the answers, after keys and values of a beginning that the base has read.
+    Answer,
+    /// The last tokens before answers part.
+    Ends,
+}
+
+impl Part {
+    /// Rows of a question.
+    fn rows(self, q: &Question) -> usize {
+        match self {
+            Self::Whole => q.rows(),
+            Self::Answer => q.rows() - q.rows().min(q.prompt.len().saturating_sub(1)),
+            Self::Ends => q.tree.branches().len(),
+        }
+    }
+}
+
 /// Runs `f` with a worker of its own. One exists for each thread of the pool, and a wave never waits for another: there
 /// is always one, unless the caller's pool is larger than it said.
 fn with_worker(
@@ -415,12 +522,13 @@ fn with_worker(
     result
 }
 
-/// The layers that all members share, for one member's worth of waves.
+/// What all members share, for one member's worth of waves.
 struct SharedJob<'a> {
     members: &'a dyn Members,
     engine: Engine<'a>,
     questions: &'a [Question],
-    layers: usize,
+    shared: Shared,
+    width: usize,
     workers: &'a Mutex<Vec<Worker>>,
     cancel: &'a AtomicBool,
 }
@@ -436,16 +544,15 @@ impl SharedJob<'_> {
                 w.batch.clear();
                 for i in wave.pairs.clone() {
                     let q = &self.questions[i];
-                    q.tree.push(0, &q.prompt, 0, &mut w.batch);
+                    q.tree.push(0, &q.prompt, self.members.scope(), 0, &mut w.batch);
                 }
                 let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-                Ok(self.engine.states(self.members, batch, self.layers, cache, ws, states)?)
+                Ok(self.engine.states(self.members, batch, self.shared, cache, ws, states)?)
             });
         }
         let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };
         let (left, right) = waves.split_at(waves.len() / 2);
-        let d = self.engine.model().config().d_model;
-        let cut = (rows[middle.pairs.start] - rows[left[0].pairs.start]) * d;
+        let cut = (rows[middle.pairs.start] - rows[left[0].pairs.start]) * self.width;
         let (first, second) = states.split_at_mut(cut);
         let (a, b) = rayon::join(|| self.run(left, rows, first), || self.run(right, rows, second));
         a.and(b)

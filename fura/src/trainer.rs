@@ -5,10 +5,10 @@ use crate::error::FuraError;
 use crate::reward::Reward;
 use crate::turns::LayerTurn;
 use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
-use fura_core::layout::Layout;
+use fura_core::layout::{Layout, Scope};
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
 use fura_core::specialist::{Provenance, Specialist};
-use fura_model::{Model, Population};
+use fura_model::{Model, Population, Shared};
 use fura_tasks::TaskSource;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -71,6 +71,8 @@ impl RunPlan {
 pub struct Defaults {
     /// First trained layer.
     pub from_layer: usize,
+    /// Tokens at which the specialist acts.
+    pub scope: Scope,
     /// Generations.
     pub generations: u32,
     /// Antithetic pairs that `alpha` is meant for; those of a generation that perturbs all trained layers.
@@ -98,6 +100,7 @@ impl Defaults {
             // The upper tenth: there the fitness has most slope for its curvature, and the layers below are computed
             // once for the whole population.
             from_layer,
+            scope: Scope::Everywhere,
             turns: LayerTurn::cycle(from_layer, layers),
             generations: 400,
             pairs: 16,
@@ -123,23 +126,24 @@ pub struct Trainer<'m> {
 }
 
 impl<'m> Trainer<'m> {
-    /// Starts a run and its log, which must not exist yet. Layers from `from_layer` upwards are trained.
+    /// Starts a run and its log, which must not exist yet. What is trained is `layout`, one that [`Model::layout_from`]
+    /// made, in whichever scope.
     ///
     /// # Errors
     /// A bad configuration, or a log that exists or cannot be written.
     ///
     /// # Panics
-    /// If the model has no such layer.
+    /// If the model made no such layout.
     pub fn create(
         model: &'m Model,
-        from_layer: usize,
+        layout: Layout,
         plan: RunPlan,
         config: EsConfig,
         log: &Path,
     ) -> Result<Self, FuraError> {
         // A plan is plain strings and numbers, so it always has a JSON form.
         let task = serde_json::to_string(&plan).unwrap_or_default();
-        let layout = model.layout_from(from_layer);
+        let from_layer = model.first_layer(&layout).expect("a layout of this model");
         let estimator = Estimator::new(config.clone(), &layout)?;
         let header = RunHeader::new(model.fingerprint(), layout, config, task);
         let log = RunLog::create(log, &header)?;
@@ -239,7 +243,7 @@ impl<'m> Trainer<'m> {
         cancel: &AtomicBool,
     ) -> Result<Option<GenerationReport>, FuraError> {
         let count = self.estimator.ask().len();
-        let (shared, reward) = (self.shared_layers(), self.plan.reward);
+        let (shared, reward) = (self.shared(), self.plan.reward);
         let members = Population::new(&self.estimator, self.model, &self.header.layout, self.from_layer);
         let fitness = &mut self.fitness;
         if answerer.fitness(&members, count, shared, questions, reward, fitness, cancel)?.is_none() {
@@ -252,11 +256,9 @@ impl<'m> Trainer<'m> {
         Ok(Some(self.estimator.tell(&self.fitness)?))
     }
 
-    /// Layers below the first linear that the current generation perturbs: in them all members are alike.
-    pub fn shared_layers(&self) -> usize {
-        let layers = self.model.config().layers - self.from_layer;
-        let each = self.header.layout.linears().len() / layers;
-        self.from_layer + self.estimator.linears().start / each
+    /// What lies below the first linear that the current generation perturbs: there all members are alike.
+    pub fn shared(&self) -> Shared {
+        Shared::below(Shared::Layers(self.from_layer).first_linear() + self.estimator.linears().start)
     }
 
     /// The specialist as it stands: the one that [`Specialist::from_run_log`] makes of the log.

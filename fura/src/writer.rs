@@ -8,7 +8,7 @@ use crate::question::{beginning, conversation};
 use crate::reward::Reward;
 use fura_model::{
     Base, Completion, Engine, Generator, Members, Model, ModelError, Plan, Precision, Request, Rollouts,
-    Sampling, Threads,
+    Sampling, Shared, Threads,
 };
 use fura_simd::Isa;
 use fura_tasks::{Grade, Task};
@@ -70,7 +70,7 @@ impl<'m> Writer<'m> {
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[WrittenQuestion],
         cancel: &AtomicBool,
     ) -> Result<Option<Vec<Vec<f64>>>, FuraError> {
@@ -78,7 +78,7 @@ impl<'m> Writer<'m> {
         let written = match count {
             // A single member shares nothing with others, but its passes may serve many questions.
             1 => text_of(self.rollouts.model(), self.isa, members, requests, cancel)?,
-            _ => self.rollouts.complete(members, count, shared, &requests, cancel)?,
+            _ => self.rollouts.complete(members, count, shared.layers(), &requests, cancel)?,
         };
         let Some(written) = written else { return Ok(None) };
         let tasks: Vec<&Task> = questions.iter().map(|q| &q.task).collect();
@@ -124,7 +124,7 @@ impl Answerer for Writer<'_> {
         &mut self,
         members: &dyn Members,
         count: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[WrittenQuestion],
         _reward: Reward,
         fitness: &mut Vec<f64>,
@@ -144,7 +144,9 @@ impl Answerer for Writer<'_> {
         questions: &[WrittenQuestion],
         cancel: &AtomicBool,
     ) -> Result<Option<Success>, FuraError> {
-        let Some(scores) = self.scores(members, 1, 0, questions, cancel)? else { return Ok(None) };
+        let Some(scores) = self.scores(members, 1, Shared::Layers(0), questions, cancel)? else {
+            return Ok(None);
+        };
         let right = scores.iter().filter(|s| s[0] >= 1.0).count();
         let expected = scores.iter().map(|s| if s[0].is_nan() { 0.0 } else { s[0] }).sum();
         Ok(Some(Success::new(right, questions.len(), right, expected)))
@@ -153,14 +155,14 @@ impl Answerer for Writer<'_> {
     fn fill(
         &mut self,
         members: usize,
-        shared: usize,
+        shared: Shared,
         questions: &[WrittenQuestion],
         cancel: &AtomicBool,
     ) -> Result<(), FuraError> {
         // Buffers are those of the longest question.
         let longest = questions.iter().map(|q| &q.request).max_by_key(|r| r.prompt.len() + r.max_tokens);
         let longest: Vec<Request> = longest.cloned().into_iter().collect();
-        self.rollouts.complete(&Base, members, shared, &longest, cancel)?;
+        self.rollouts.complete(&Base, members, shared.layers(), &longest, cancel)?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! instruction set; with zero coordinates, the base.
 
 use fura::core::estimator::{EsConfig, Estimator};
+use fura::core::layout::Scope;
 use fura::question::Question;
 use fura::reward::Reward;
 use fura::scorer::Scorer;
@@ -10,9 +11,10 @@ use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use fura_model::{
-    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Wanted, Workspace,
+    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Shared, Threads, Wanted,
+    Workspace,
 };
-use fura_tests::mixed::{Mixed, coordinates, encode};
+use fura_tests::mixed::{Alone, InAnswers, Mixed, coordinates, encode};
 use fura_tests::tiny;
 use std::sync::atomic::AtomicBool;
 
@@ -57,8 +59,8 @@ fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
         let isa = Isa::scalar();
         let members = [
             None,
-            Some(Materialized::new(&model, isa, &coordinates(&model, 1), 0)),
-            Some(Materialized::new(&model, isa, &coordinates(&model, 2), 0)),
+            Some(Materialized::new(&model, isa, &coordinates(&model, 1), model.layout())),
+            Some(Materialized::new(&model, isa, &coordinates(&model, 2), model.layout())),
         ];
         let mixed = Mixed(&members);
         let mut reference: Option<Vec<Vec<u32>>> = None;
@@ -92,7 +94,7 @@ fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
 #[test]
 fn chunks_and_a_warm_cache_change_nothing() {
     let (model, _folder) = tiny::open(2, 32);
-    let members = [Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 3), 0))];
+    let members = [Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 3), model.layout()))];
     let mixed = Mixed(&members);
     let prompt = encode(&model, PROMPTS[3]);
     for engine in engines(&model) {
@@ -119,9 +121,9 @@ fn zero_coordinates_are_the_base_and_switching_leaves_no_trace() {
     let zero = vec![0.0; model.layout().coordinates()];
     for engine in engines(&model) {
         let base = alone(engine, &Base, 0, &prompt);
-        let off = Materialized::new(&model, engine.isa(), &zero, 0);
+        let off = Materialized::new(&model, engine.isa(), &zero, model.layout());
         assert_eq!(alone(engine, &off, 0, &prompt), base);
-        let on = Materialized::new(&model, engine.isa(), &coordinates(&model, 4), 0);
+        let on = Materialized::new(&model, engine.isa(), &coordinates(&model, 4), model.layout());
         let mut state = workspace(&model);
         let mut batch = Batch::default();
         batch.push(0, &prompt, 0, 0);
@@ -158,42 +160,70 @@ fn waves_and_threads_change_nothing() {
     let source = TaskSource::File { set, seed: 1 };
     let questions = Question::all(&model, &source.train(0, 11)).unwrap();
     let config = EsConfig { seed: 9, pairs: 3, sigma: 0.1, ..EsConfig::default() };
-    let layout = model.layout_from(1);
-    let estimator = Estimator::new(config, &layout).unwrap();
     let cancel = AtomicBool::new(false);
-    let mut reference: Option<Vec<u64>> = None;
-    for isa in Isa::available() {
-        for threads in 1..=3 {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            // With the lower layer computed once for all members, and by each of them.
-            for (rows, shared) in [(1, 0), (40, 1), (100, 0), (100, 1), (4096, 1), (4096, 0)] {
-                let mut scorer = Scorer::new(&model, isa, threads, rows);
-                let members = Population::new(&estimator, &model, &layout, 1);
-                let scores =
-                    pool.install(|| scorer.score(&members, 6, shared, &questions, &cancel)).unwrap().unwrap();
-                let all: Vec<u64> = (0..6)
-                    .flat_map(|m| (0..questions.len()).flat_map(move |i| scores.answers(m, i).to_vec()))
+    let none = Shared::Layers(0);
+    let mut of_scope = Vec::new();
+    for scope in [Scope::Everywhere, Scope::Answer] {
+        let layout = model.layout_from(1).with_scope(scope);
+        let estimator = Estimator::new(config.clone(), &layout).unwrap();
+        let members = Population::new(&estimator, &model, &layout, 1);
+        let mut scorer = Scorer::new(&model, Isa::scalar(), 1, 100);
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let reference: Vec<u64> = (0..6)
+            .flat_map(|m| {
+                let scores = one
+                    .install(|| scorer.score(&Alone(&members, m), 1, none, &questions, &cancel))
+                    .unwrap()
+                    .unwrap();
+                (0..questions.len())
+                    .flat_map(|i| scores.answers(0, i).to_vec())
                     .map(f64::to_bits)
-                    .collect();
-                match &reference {
-                    Some(r) => {
-                        assert_eq!(*r, all, "{isa:?} {threads} threads, waves of {rows}, {shared} shared")
-                    }
-                    None => reference = Some(all),
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        for isa in Isa::available() {
+            for threads in 1..=3 {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                // With the lower layer computed once for all members, and by each of them.
+                let lower = Shared::Layers(1);
+                for (rows, shared) in
+                    [(1, none), (40, lower), (100, none), (100, lower), (4096, lower), (4096, none)]
+                {
+                    let mut scorer = Scorer::new(&model, isa, threads, rows);
+                    let scores = pool
+                        .install(|| scorer.score(&members, 6, shared, &questions, &cancel))
+                        .unwrap()
+                        .unwrap();
+                    let all: Vec<u64> = (0..6)
+                        .flat_map(|m| (0..questions.len()).flat_map(move |i| scores.answers(m, i).to_vec()))
+                        .map(f64::to_bits)
+                        .collect();
+                    assert_eq!(
+                        reference, all,
+                        "{isa:?} {threads} threads, waves of {rows}, {shared:?} shared, {scope:?}"
+                    );
                 }
             }
         }
+        of_scope.push(reference);
     }
+    assert_ne!(of_scope[0], of_scope[1], "prompts read by members are not those read by the base");
 }
 
 /// In a turn of the upper layer the members share the lower one at its present coordinates, not the base's.
 #[test]
 fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
+    for scope in [Scope::Everywhere, Scope::Answer] {
+        layers_below_a_turn(scope);
+    }
+}
+
+fn layers_below_a_turn(scope: Scope) {
     let (model, folder) = tiny::open(5, 32);
     let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
     let source = TaskSource::File { set, seed: 1 };
-    let layout = model.layout_from(0);
-    let turns = ["0x2", "1x3", "0-1x2"]
+    let layout = model.layout_from(0).with_scope(scope);
+    let turns = ["0x2", "1x3", "0ax2", "1ax3", "0-1ax2", "0-1x2"]
         .iter()
         .map(|text| text.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap())
         .collect();
@@ -206,7 +236,7 @@ fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
         generations: 6,
     };
     let log = folder.path().join("turns.runlog");
-    let mut trainer = Trainer::create(&model, 0, plan, config.clone(), &log).unwrap();
+    let mut trainer = Trainer::create(&model, layout.clone(), plan, config.clone(), &log).unwrap();
     let mut reference = Estimator::new(config, &layout).unwrap();
     let mut scorer = Scorer::new(&model, Isa::detect(), 1, 100);
     let cancel = AtomicBool::new(false);
@@ -217,8 +247,10 @@ fn layers_below_a_turn_are_computed_once_with_their_coordinates() {
         let count = reference.ask().len();
         let rewards: Vec<f64> = {
             let members = Population::new(&reference, &model, &layout, 0);
-            let scores =
-                pool.install(|| scorer.score(&members, count, 0, &questions, &cancel)).unwrap().unwrap();
+            let scores = pool
+                .install(|| scorer.score(&members, count, Shared::Layers(0), &questions, &cancel))
+                .unwrap()
+                .unwrap();
             let of = |m: usize| {
                 let all = questions.iter().enumerate();
                 all.map(|(i, q)| Reward::LogExpected.of(scores.answers(m, i), &q.rewards)).sum::<f64>()
@@ -256,27 +288,40 @@ fn a_tree_of_answers_scores_each_as_if_it_were_alone() {
     // n s x; o; r o; t ;; h !; k n: every byte of the tree but the leaves, once, after the prompt.
     assert_eq!(q.rows(), 9 + "no".len() + "r".len() + "t".len() + "o".len());
     let members = [
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 5), 0)),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 6), 0)),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 5), model.layout())),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 6), model.layout())),
     ];
     let mixed = Mixed(&members);
     let cancel = AtomicBool::new(false);
-    for isa in Isa::available() {
+    let beginning = q.prompt.len() - 1;
+    for (isa, scope) in Isa::available().flat_map(|isa| [(isa, Scope::Everywhere), (isa, Scope::Answer)]) {
         let engine = Engine::new(&model, isa, Threads::Serial);
         let mut scorer = Scorer::new(&model, isa, 1, 64);
-        let scores = scorer.score(&mixed, 2, 0, &questions, &cancel).unwrap().unwrap();
+        let none = Shared::Layers(0);
+        let scores = match scope {
+            Scope::Everywhere => scorer.score(&mixed, 2, none, &questions, &cancel),
+            Scope::Answer => scorer.score(&InAnswers(&mixed), 2, none, &questions, &cancel),
+        };
+        let scores = scores.unwrap().unwrap();
         for member in 0..2 {
             let mut expected = vec![0.0; q.tree.answers().len()];
             for branch in q.tree.branches() {
                 let mut state = workspace(&model);
                 let mut batch = Batch::default();
-                batch.push(member, &[&q.prompt[..], &branch.path].concat(), 0, 0);
+                let text = [&q.prompt[..], &branch.path].concat();
+                let read = if scope == Scope::Answer { beginning } else { 0 };
+                if read > 0 {
+                    batch.push(0, &text[..read], 0, 0);
+                    engine.forward(&Base, &batch, Wanted::Last, &mut state.1, &mut state.0).unwrap();
+                    batch.clear();
+                }
+                batch.push(member, &text[read..], read, 0);
                 engine.forward(&mixed, &batch, Wanted::Last, &mut state.1, &mut state.0).unwrap();
                 let mut logits = vec![0.0; branch.tokens.len()];
                 engine.logits_of(&mut state.0, 0, &branch.tokens, &mut logits);
                 q.tree.accumulate(isa, branch, &logits, &mut expected);
             }
-            assert_eq!(scores.answers(member as usize, 0), expected, "{isa:?}");
+            assert_eq!(scores.answers(member as usize, 0), expected, "{isa:?} {scope:?}");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Many requests at once give what each gives alone, in any order, batch, cache and number of threads.
 
 use fura::core::estimator::{EsConfig, Estimator};
+use fura::core::layout::Scope;
 use fura::simd::Isa;
 use fura_model::{
     Base, Batch, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members,
     Model, Plan, Population, Precision, Request, Rollouts, Sampling, Threads, Wanted, Workspace, argmax,
 };
-use fura_tests::mixed::{Mixed, coordinates, encode};
+use fura_tests::mixed::{InAnswers, Mixed, coordinates, encode};
 use fura_tests::tiny;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,16 +55,21 @@ fn a_batch_gives_what_each_request_gives_alone() {
     let (model, _folder) = tiny::open(11, 32);
     let members = [
         None,
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), 0)),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), 0)),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
     ];
     let mixed = Mixed(&members);
+    a_batch_is_as_each_alone(&model, &mixed);
+    a_batch_is_as_each_alone(&model, &InAnswers(&mixed));
+}
+
+fn a_batch_is_as_each_alone(model: &Model, mixed: &dyn Members) {
     for precision in [Precision::Single, Precision::Half] {
         let single = Plan { rows: 64, sequences: 1, positions: 128 };
-        let scalar = Engine::new(&model, Isa::scalar(), Threads::Serial);
-        let alone: Vec<Completion> = requests(&model)
+        let scalar = Engine::new(model, Isa::scalar(), Threads::Serial);
+        let alone: Vec<Completion> = requests(model)
             .into_iter()
-            .map(|r| generate(scalar, &mixed, vec![r], single, 128, precision).remove(0))
+            .map(|r| generate(scalar, mixed, vec![r], single, 128, precision).remove(0))
             .collect();
         assert!(
             alone.iter().any(|c| c.finish == Finish::Length)
@@ -75,11 +81,11 @@ fn a_batch_gives_what_each_request_gives_alone() {
                 [(1, 1, 1, 128), (2, 7, 3, 200), (3, 32, 18, 2000), (1, 256, 5, 90), (2, 64, 13, 400)]
             {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let engine = Engine::new(&model, isa, Threads::Pool);
+                let engine = Engine::new(model, isa, Threads::Pool);
                 let plan = Plan { rows, sequences, positions: 128 };
-                let run = |r| pool.install(|| generate(engine, &mixed, r, plan, cache, precision));
-                assert_eq!(run(requests(&model)), alone, "{isa:?} {threads} {plan:?} {cache}");
-                let mut backwards = requests(&model);
+                let run = |r| pool.install(|| generate(engine, mixed, r, plan, cache, precision));
+                assert_eq!(run(requests(model)), alone, "{isa:?} {threads} {plan:?} {cache}");
+                let mut backwards = requests(model);
                 backwards.reverse();
                 let mut got = run(backwards);
                 got.reverse();
@@ -200,8 +206,8 @@ fn rollouts_of_a_population_are_what_each_member_writes_alone() {
     let (model, _folder) = tiny::open(12, 32);
     let layers = model.config().layers;
     let cancel = AtomicBool::new(false);
-    for shared in 0..layers {
-        let layout = model.layout_from(shared);
+    for (shared, scope) in (0..layers).flat_map(|n| [(n, Scope::Everywhere), (n, Scope::Answer)]) {
+        let layout = model.layout_from(shared).with_scope(scope);
         let config = EsConfig { seed: 3, sigma: 0.2, pairs: 18, ..EsConfig::default() };
         let estimator = Estimator::new(config, &layout).unwrap();
         let members = Population::new(&estimator, &model, &layout, shared);
@@ -235,7 +241,11 @@ fn rollouts_of_a_population_are_what_each_member_writes_alone() {
             for asked in [&asked[..], &asked[..1], &asked[..]] {
                 let got = pool.install(|| rollouts.complete(&members, count, shared, asked, &cancel));
                 let expected = &alone[..asked.len() * count];
-                assert_eq!(got.unwrap().unwrap(), expected, "{isa:?}, {threads} threads, {shared} shared");
+                assert_eq!(
+                    got.unwrap().unwrap(),
+                    expected,
+                    "{isa:?}, {threads} threads, {shared} shared, {scope:?}"
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ use fura::answerer::Answerer;
 use fura::core::estimator::EsConfig;
 use fura::generation_shape::{AnswerShape, GenerationShape};
 use fura::judge::Judge;
-use fura::model::{Base, GenerationPlan, Model, Precision};
+use fura::model::{Base, GenerationPlan, Model, Precision, Shared};
 use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
@@ -119,7 +119,15 @@ impl Work<'_> {
             let (mut answerer, mut fitness) = (new(), Vec::new());
             pool.install(|| {
                 answerer
-                    .fitness(&Base, members, from_layer, &questions, reward, &mut fitness, &cancel)
+                    .fitness(
+                        &Base,
+                        members,
+                        Shared::Layers(from_layer),
+                        &questions,
+                        reward,
+                        &mut fitness,
+                        &cancel,
+                    )
                     .unwrap()
             });
         };
@@ -127,7 +135,8 @@ impl Work<'_> {
         let (inference, ()) = peak(infer);
         let mut answerer = new();
         let (training, ()) = peak(|| {
-            let mut trainer = Trainer::create(model, from_layer, plan, config.clone(), log).unwrap();
+            let mut trainer =
+                Trainer::create(model, model.layout_from(from_layer), plan, config.clone(), log).unwrap();
             pool.install(|| trainer.step(&mut answerer, &questions, &cancel).unwrap());
         });
         let prompt =

@@ -1,7 +1,9 @@
 //! The phone played by a model: with scored choice, and with grammars.
 
-use fura::episodes::{EpisodeSuccess, play};
-use fura::model::{Base, Constraint, ConstraintState, Model};
+use fura::episodes::{Decoding, EpisodeSuccess, play};
+use fura::model::{
+    Base, Constraint, ConstraintState, Engine, Generator, Model, Plan, Precision, Request, Threads,
+};
 use fura::question::Question;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
@@ -10,6 +12,7 @@ use fura_model::tokenizer::Specials;
 use fura_tasks::phone::{
     Action, Decisions, Episode, Level, PhoneSplit, PhoneTask, User, play_at_random, solve,
 };
+use fura_tests::mixed::encode;
 use fura_tests::{rewrite, tiny};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -89,8 +92,10 @@ fn episodes_end_as_those_played_by_hand_with_the_same_policy() {
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 512);
-        let played =
-            pool.install(|| play(&mut scorer, &Base, &tasks, &AtomicBool::new(false))).unwrap().unwrap();
+        let played = pool
+            .install(|| play(&mut scorer, &Base, &tasks, Decoding::Choice, &AtomicBool::new(false)))
+            .unwrap()
+            .unwrap();
         let played = EpisodeSuccess::of(&played);
         assert_eq!((played.n, played.success), (tasks.len(), right as f64 / n));
         assert_eq!((played.steps, played.optimal), (steps as f64 / n, optimal as f64 / n));
@@ -101,13 +106,48 @@ fn episodes_end_as_those_played_by_hand_with_the_same_policy() {
 }
 
 #[test]
+fn written_actions_are_those_of_each_episode_alone() {
+    let (model, _folder) = tiny::open(5, 32);
+    let model_tasks = &tasks()[..6];
+    let engine = Engine::new(&model, Isa::scalar(), Threads::Serial);
+    for decoding in [Decoding::Grammar, Decoding::Free] {
+        let mut scorer = Scorer::new(&model, Isa::detect(), 1, 512);
+        let played = play(&mut scorer, &Base, model_tasks, decoding, &AtomicBool::new(false));
+        let mut actions = 0;
+        for (played, task) in played.unwrap().unwrap().iter().zip(model_tasks) {
+            let mut alone = Episode::new(task.clone(), Episode::budget(task, played.shortest));
+            while alone.outcome().is_none() {
+                let mut request = Request::new(encode(&model, &alone.prompt()), 24);
+                request.stop = vec!["\n".to_owned()];
+                if decoding == Decoding::Grammar {
+                    request.constraint =
+                        Some(Constraint::grammar(model.tokenizer(), &alone.grammar()).unwrap());
+                }
+                let plan = Plan { rows: 64, sequences: 1, positions: 2048 };
+                let mut generator = Generator::new(&model, plan, 2048, Precision::Single);
+                let text = engine.generate(&Base, vec![request], &mut generator).unwrap().remove(0).text;
+                actions += usize::from(text.trim().parse::<Action>().is_ok());
+                alone.act_text(&text);
+            }
+            assert_eq!(played.episode.prompt(), alone.prompt(), "{decoding}");
+            assert_eq!(played.episode.outcome(), alone.outcome(), "{decoding}");
+        }
+        // A tiny model never hits on an action by itself.
+        assert_eq!(actions > 0, decoding == Decoding::Grammar, "{actions} actions, {decoding}");
+    }
+}
+
+#[test]
 fn no_tasks_are_no_success_and_a_cancelled_game_is_none() {
     let (model, _folder) = indifferent();
     let mut scorer = Scorer::new(&model, Isa::detect(), 1, 512);
-    let none = play(&mut scorer, &Base, &[], &AtomicBool::new(false)).unwrap().unwrap();
+    let none = play(&mut scorer, &Base, &[], Decoding::Choice, &AtomicBool::new(false)).unwrap().unwrap();
     let none = EpisodeSuccess::of(&none);
     assert_eq!((none.n, none.success, none.low, none.high), (0, 0.0, 0.0, 1.0));
-    assert!(play(&mut scorer, &Base, &tasks()[..2], &AtomicBool::new(true)).unwrap().is_none());
+    for decoding in [Decoding::Choice, Decoding::Grammar, Decoding::Free] {
+        let played = play(&mut scorer, &Base, &tasks()[..2], decoding, &AtomicBool::new(true));
+        assert!(played.unwrap().is_none());
+    }
 }
 
 #[test]

@@ -63,12 +63,15 @@ fn training() {
         };
         // All trained layers together, or layers that take turns with populations of their own.
         let turns = match threads {
-            2 => ["0x2", "1x8"].map(|t| t.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap()).to_vec(),
+            2 => ["0x2", "1x8", "1ax16"]
+                .map(|t| t.parse::<LayerTurn>().unwrap().linears(&model, 0).unwrap())
+                .to_vec(),
             _ => Vec::new(),
         };
         let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, turns, ..EsConfig::default() };
         let log = folder.path().join(format!("{threads}.runlog"));
-        let mut trainer = Trainer::create(&model, threads % 2, plan, config, &log).unwrap();
+        let mut trainer =
+            Trainer::create(&model, model.layout_from(threads % 2), plan, config, &log).unwrap();
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);
         let questions = trainer.questions(&scorer, &source).unwrap();
         let (warm, counted) = pool.install(|| {

@@ -3,7 +3,7 @@
 use crate::{BLOCK, Study};
 use fura::answerer::Answerer;
 use fura::judge::Judge;
-use fura::model::{Base, Model};
+use fura::model::{Base, Model, Shared};
 use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
@@ -88,12 +88,20 @@ where
     let start = Instant::now();
     let (peak, done) = watched(|| -> Result<(), Box<dyn Error>> {
         if work.training {
-            let mut trainer = Trainer::create(model, 0, plan, study.config(), &log)?;
+            let mut trainer = Trainer::create(model, model.layout_from(0), plan, study.config(), &log)?;
             pool.install(|| trainer.step(&mut answerer, &questions, &cancel))?;
         } else {
             let mut fitness = Vec::new();
             pool.install(|| {
-                answerer.fitness(&Base, study.members, 0, &questions, Reward::Expected, &mut fitness, &cancel)
+                answerer.fitness(
+                    &Base,
+                    study.members,
+                    Shared::Layers(0),
+                    &questions,
+                    Reward::Expected,
+                    &mut fitness,
+                    &cancel,
+                )
             })?;
         }
         Ok(())

@@ -60,7 +60,11 @@ impl Specialist {
 
     /// Refuses a specialist of another base or layout.
     fn matches(&self, other: &Self) -> Result<(), SpecialistError> {
-        let difference = self.difference_from(&other.base, &other.layout, "the other");
+        let mut difference = self.difference_from(&other.base, &other.layout, "the other");
+        let (its, others) = (self.layout.scope(), other.layout.scope());
+        if difference.is_empty() && its != others {
+            difference = format!("its scope is {its}, that of the other {others}");
+        }
         match difference.is_empty() {
             true => Ok(()),
             false => Err(SpecialistError::Mismatch {

@@ -2,7 +2,8 @@
 
 use super::Finish;
 use super::slot::Slot;
-use crate::forward::{Engine, HEAD_ROWS};
+use crate::forward::Engine;
+use crate::logits::HEAD_ROWS;
 use crate::model::Model;
 use crate::sampling::Sampler;
 use crate::workspace::Workspace;

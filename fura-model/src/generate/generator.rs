@@ -4,13 +4,14 @@ use super::choose::Chooser;
 use super::rows::FreeRows;
 use super::slot::Slot;
 use super::{Completion, Event, Finish, Request};
-use crate::batch::Batch;
+use crate::batch::{BASE, Batch};
 use crate::cache::{KvCache, Precision};
 use crate::error::ModelError;
 use crate::forward::{Engine, Wanted};
 use crate::members::Members;
 use crate::model::Model;
 use crate::workspace::{Plan, Workspace};
+use fura_core::layout::Scope;
 use fura_simd::attention::Span;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,7 +163,7 @@ impl<'m> Generator<'m> {
         if self.slots.is_empty() {
             return Ok(!self.waiting.is_empty());
         }
-        self.schedule();
+        self.schedule(members.scope());
         self.fill_batch();
         engine.forward(members, &self.batch, Wanted::Last, &mut self.cache, &mut self.ws)?;
         self.rows += self.batch.rows() as u64;
@@ -242,8 +243,10 @@ impl<'m> Generator<'m> {
     }
 
     /// Decides what goes into the pass: a token of each sequence that is decoding, then prefixes and prompts as far as
-    /// there is room, those of one member beside each other.
-    fn schedule(&mut self) {
+    /// there is room, those of one member beside each other. In [`Scope::Answer`] all of a prompt but its last token is the
+    /// base's.
+    fn schedule(&mut self, scope: Scope) {
+        let reader = |member| if scope == Scope::Answer { BASE } else { member };
         self.parts.clear();
         let mut left = self.plan.rows;
         for (i, slot) in self.slots.iter().enumerate().filter(|(_, s)| s.is_decoding()).take(left) {
@@ -255,7 +258,7 @@ impl<'m> Generator<'m> {
                 let prefix = &mut self.prefixes[p];
                 let n = (prefix.tokens.len() - prefix.filled).min(left);
                 if n > 0 {
-                    self.parts.push((prefix.member, Part::Prefix(p), n));
+                    self.parts.push((reader(prefix.member), Part::Prefix(p), n));
                     prefix.filled += n;
                     left -= n;
                 }
@@ -263,9 +266,14 @@ impl<'m> Generator<'m> {
                     continue;
                 }
             }
-            let n = slot.missing().min(left);
+            let beginning = slot.request.prompt.len() - 1;
+            let (member, n) = match scope {
+                Scope::Answer if slot.filled < beginning => (BASE, beginning - slot.filled),
+                _ => (slot.request.member, slot.missing()),
+            };
+            let n = n.min(left);
             if n > 0 {
-                self.parts.push((slot.request.member, Part::Slot(i), n));
+                self.parts.push((member, Part::Slot(i), n));
                 left -= n;
             }
         }

@@ -62,8 +62,8 @@ impl RolloutPlan {
     pub(super) fn pass(&self) -> Plan {
         Plan {
             rows: self.prompt.max(ROWS),
-            // The past of a node may be as many spans as it has tokens.
-            sequences: self.group.max(self.written + 1),
+            // A prompt may be two sequences; the past of a node may be as many spans as it has tokens, and the prompt's.
+            sequences: (2 * self.group).max(self.written + 2),
             positions: self.positions(),
         }
     }

@@ -16,7 +16,9 @@ use crate::error::ModelError;
 use crate::forward::{Engine, Threads, Wanted};
 use crate::members::Members;
 use crate::model::Model;
+use crate::shared::Shared;
 use crate::workspace::Workspace;
+use fura_core::layout::Scope;
 use fura_simd::Isa;
 use fura_simd::attention::Span;
 use std::ops::Range;
@@ -154,6 +156,23 @@ impl Task<'_, '_> {
     }
 }
 
+/// Adds a member's prompt, of which it reads all or the last token, to the cache rows from `store` on. Its states lie from
+/// the first on.
+fn push_prompt(batch: &mut Batch, scope: Scope, member: u32, prompt: &[u32], store: usize) {
+    match prompt.split_last() {
+        Some((last, beginning)) if scope == Scope::Answer && !beginning.is_empty() => {
+            batch.push_beginning(beginning, store);
+            batch.set_state_row(0);
+            batch.push(member, &[*last], beginning.len(), store);
+            batch.set_state_row(beginning.len());
+        }
+        _ => {
+            batch.push(member, prompt, 0, store);
+            batch.set_state_row(0);
+        }
+    }
+}
+
 /// Buffers of one thread.
 #[derive(Debug)]
 struct Worker<'m> {
@@ -234,9 +253,16 @@ impl<'m> Worker<'m> {
     /// The prompt through the shared layers.
     fn read_prompt(&mut self, task: &Task<'_, '_>, prompt: &[u32]) -> Result<(), ModelError> {
         self.batch.clear();
-        self.batch.push(0, prompt, 0, 0);
+        push_prompt(&mut self.batch, task.members.scope(), 0, prompt, 0);
         let states = &mut self.states[..prompt.len() * self.engine.model().config().d_model];
-        self.engine.states(task.members, &self.batch, task.shared, &mut self.lower, &mut self.ws, states)
+        self.engine.states(
+            task.members,
+            &self.batch,
+            Shared::Layers(task.shared),
+            &mut self.lower,
+            &mut self.ws,
+            states,
+        )
     }
 
     /// A slot for each member of the group.
@@ -273,8 +299,13 @@ impl<'m> Worker<'m> {
             self.ready.clear();
             for (row, i) in together.iter().enumerate() {
                 let slot = &mut self.slots[*i];
-                self.batch.push(slot.request.member, prompt, 0, slot.rows.first);
-                self.batch.set_state_row(0);
+                push_prompt(
+                    &mut self.batch,
+                    task.members.scope(),
+                    slot.request.member,
+                    prompt,
+                    slot.rows.first,
+                );
                 slot.filled = prompt.len();
                 self.ready.push((row, *i));
             }
@@ -304,7 +335,14 @@ impl<'m> Worker<'m> {
         }
         let d = self.engine.model().config().d_model;
         let states = &mut self.states[(prompt + first) * d..(prompt + self.tree.len()) * d];
-        self.engine.states(task.members, &self.batch, task.shared, &mut self.lower, &mut self.ws, states)
+        self.engine.states(
+            task.members,
+            &self.batch,
+            Shared::Layers(task.shared),
+            &mut self.lower,
+            &mut self.ws,
+            states,
+        )
     }
 
     /// Every live slot's last token through the upper layers, and the next token.
@@ -333,7 +371,15 @@ impl<'m> Worker<'m> {
     fn pass(&mut self, task: &Task<'_, '_>, done: &mut [Option<Completion>]) -> Result<(), ModelError> {
         let (batch, upper, ws) = (&self.batch, &mut self.upper, &mut self.ws);
         self.rows += batch.rows() as u64;
-        self.engine.forward_from(task.members, batch, task.shared, &self.states, Wanted::Last, upper, ws)?;
+        self.engine.forward_from(
+            task.members,
+            batch,
+            Shared::Layers(task.shared),
+            &self.states,
+            Wanted::Last,
+            upper,
+            ws,
+        )?;
         self.chooser.choose(&self.engine, ws, &self.ready, &mut self.slots, &mut |i, slot, _, finish| {
             if let Some(finish) = finish {
                 done[i] = Some(slot.complete(finish));

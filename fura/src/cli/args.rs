@@ -1,6 +1,7 @@
 //! The command line, as help text one can learn from.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use fura::core::layout::Scope;
 use fura::reward::Reward;
 use fura::turns::LayerTurn;
 use std::path::PathBuf;
@@ -363,6 +364,10 @@ pub(crate) struct Train {
     /// [default: the upper tenth of the model]
     #[arg(long, value_name = "N")]
     pub(crate) from_layer: Option<usize>,
+    /// Tokens at which the specialist acts: everywhere, or answer for a prompt's last token and what follows. The base
+    /// then reads prompts for the whole population, so low layers cost little [default: everywhere]
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Option<Scope>,
     /// Seed of the perturbations
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

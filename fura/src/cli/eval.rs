@@ -6,7 +6,7 @@ use super::report;
 use super::session::{Session, answers, block_of, judge, specialist, tasks};
 use anyhow::Result;
 use fura::answerer::Answerer;
-use fura::episodes::{EpisodeSuccess, play};
+use fura::episodes::{Decoding, EpisodeSuccess, play};
 use fura::evaluation::{Evaluation, HeldOut};
 use fura::model::{Base, Members};
 use fura::scorer::{Scorer, WAVE_ROWS};
@@ -43,7 +43,9 @@ pub(crate) fn run(args: &Eval, common: &Common, cancel: &AtomicBool) -> Result<O
         let mut scorer = Scorer::new(&model, session.isa, session.threads(), WAVE_ROWS);
         for split in PhoneSplit::ALL.into_iter().filter(|split| *split != PhoneSplit::Train) {
             let tasks = phone.whole(split, args.eval as usize);
-            let played = session.pool.install(|| play(&mut scorer, members.as_ref(), &tasks, cancel))?;
+            let played = session
+                .pool
+                .install(|| play(&mut scorer, members.as_ref(), &tasks, Decoding::Choice, cancel))?;
             let Some(played) = played else { return Ok(Outcome::Interrupted) };
             whole.push((split.to_string(), EpisodeSuccess::of(&played)));
         }

@@ -95,7 +95,7 @@ pub(crate) fn specialist(session: &Session, path: &Path, model: &Model) -> Resul
         .check_base(&model.fingerprint(), &expected)
         .with_context(|| format!("{} does not fit {}", path.display(), model.file().display()))?;
     // Without a first layer the layouts differ, which the check has refused.
-    Ok(Materialized::new(model, session.isa, specialist.coordinates(), first.unwrap_or(0)))
+    Ok(Materialized::new(model, session.isa, specialist.coordinates(), specialist.layout()))
 }
 
 /// The block size a specialist was trained with.

@@ -75,7 +75,8 @@ impl Run<'_> {
             let plan = plan(&settings, source, answers);
             // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
             training(&answerer, source, 0, &plan)?;
-            Trainer::create(model, settings.from_layer, plan, config, log)?
+            let layout = model.layout_from(settings.from_layer).with_scope(settings.scope);
+            Trainer::create(model, layout, plan, config, log)?
         };
 
         let mut peak = Peak::default();
@@ -85,7 +86,7 @@ impl Run<'_> {
         };
         let questions = trainer.questions(&answerer, source)?;
         let members = trainer.estimator().ask().len();
-        let shared = trainer.shared_layers();
+        let shared = trainer.shared();
         session.pool.install(|| answerer.fill(members, shared, &questions, cancel))?;
         peak.sample();
         let inference_private = peak.bytes();
@@ -121,8 +122,7 @@ impl Run<'_> {
 
         let specialist = trainer.specialist()?;
         specialist.save(&args.out)?;
-        let transforms =
-            Materialized::new(model, session.isa, specialist.coordinates(), trainer.from_layer());
+        let transforms = Materialized::new(model, session.isa, specialist.coordinates(), specialist.layout());
         let trained = session.pool.install(|| held.evaluate(&mut answerer, &transforms, cancel))?;
         report::faults(&answerer);
         let Some(trained) = trained else { return interrupted(args, &trainer) };
@@ -223,6 +223,7 @@ fn settings(args: &Train, model: &Model, answers: Answers) -> Result<Defaults> {
     };
     Ok(Defaults {
         from_layer,
+        scope: args.scope.unwrap_or(d.scope),
         turns,
         generations: args.generations.unwrap_or(d.generations),
         pairs: args.pairs.unwrap_or(d.pairs),

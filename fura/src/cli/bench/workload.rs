@@ -5,8 +5,8 @@ use anyhow::Result;
 use fura::core::estimator::{EsConfig, Estimator};
 use fura::core::layout::Layout;
 use fura::model::{
-    Base, Batch, ChoiceTree, Engine, KvCache, Members, Model, Plan, Population, Precision, Threads, Wanted,
-    Workspace, argmax,
+    Base, Batch, ChoiceTree, Engine, KvCache, Members, Model, Plan, Population, Precision, Shared, Threads,
+    Wanted, Workspace, argmax,
 };
 use fura::question::Question;
 use fura::scorer::{Scorer, WAVE_ROWS};
@@ -185,7 +185,7 @@ impl<'m> Buffers<'m> {
     fn score(&mut self, perturbed: bool, cancel: &AtomicBool) -> Result<[f64; 2]> {
         let Some(crowd) = &self.crowd else { return Ok([0.0; 2]) };
         let start = Instant::now();
-        let (count, shared) = (crowd.members, crowd.from_layer);
+        let (count, shared) = (crowd.members, Shared::Layers(crowd.from_layer));
         if perturbed {
             let members =
                 Population::new(&crowd.estimator, self.engine.model(), &crowd.layout, crowd.from_layer);

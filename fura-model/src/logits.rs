@@ -1,0 +1,123 @@
+//! The output head: logits of the final states that a pass leaves in its workspace.
+
+use crate::forward::Engine;
+use crate::workspace::Workspace;
+use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
+use fura_simd::elementwise::soft_cap;
+use rayon::prelude::*;
+
+/// Rows of the head that are computed together.
+pub(crate) const HEAD_ROWS: usize = 12;
+
+impl Engine<'_> {
+    /// Logits over the vocabulary of wanted row `row` of the last pass.
+    ///
+    /// # Panics
+    /// If there is no such row or `out` is not as long as the vocabulary.
+    pub fn logits(&self, ws: &mut Workspace, row: usize, out: &mut [f32]) {
+        self.logits_of_rows(ws, &[row], out);
+    }
+
+    /// Logits over the vocabulary of several wanted rows, one row of `out` after the other: the bits of
+    /// [`Engine::logits`], the head's weights being read once for up to 12 rows.
+    ///
+    /// # Panics
+    /// If there is no such row or `out` is not as long as all of their vocabularies.
+    pub fn logits_of_rows(&self, ws: &mut Workspace, rows: &[usize], out: &mut [f32]) {
+        let head = self.model().head();
+        let (vocab, threads) = (head.d_out(), self.threads());
+        assert_eq!(out.len(), rows.len() * vocab, "one logit for each token of the vocabulary and each row");
+        for (rows, out) in rows.chunks(HEAD_ROWS).zip(out.chunks_mut(HEAD_ROWS * vocab)) {
+            self.quantize_twice(ws, rows);
+            let x = ws.input.codes.view();
+            if threads == 1 {
+                self.head_tiles(&head, x, out);
+            } else if rows.len() == 1 {
+                let share = head.tiles().div_ceil(threads);
+                out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| {
+                    for (tile, out) in (i * share..).zip(out.chunks_mut(TILE)) {
+                        self.head_tile(&head, x, tile, out);
+                    }
+                });
+            } else {
+                // A row is two of codes, and a cut lies between blocks of those.
+                let share = rows.len().div_ceil(threads).next_multiple_of(ROW_BLOCK.div_ceil(2));
+                out.par_chunks_mut(share * vocab).enumerate().for_each(|(i, out)| {
+                    let n = out.len() / vocab;
+                    self.head_tiles(&head, x.slice(2 * i * share, 2 * n), out);
+                });
+            }
+        }
+        self.cap_logits(out);
+    }
+
+    /// Logits of some tokens only, for wanted row `row`: the same bits as [`Engine::logits`] gives them.
+    ///
+    /// # Panics
+    /// If there is no such row, a token is outside the vocabulary, or the lengths differ.
+    pub fn logits_of(&self, ws: &mut Workspace, row: usize, tokens: &[u32], out: &mut [f32]) {
+        assert_eq!(tokens.len(), out.len(), "one logit for each token");
+        let head = self.model().head();
+        self.quantize_twice(ws, &[row]);
+        for (token, out) in tokens.iter().zip(out.iter_mut()) {
+            let tile = *token as usize / TILE;
+            let mut lanes = [0.0; TILE];
+            let width = TILE.min(head.d_out() - tile * TILE);
+            self.head_tile(&head, ws.input.codes.view(), tile, &mut lanes[..width]);
+            *out = lanes[*token as usize % TILE];
+        }
+        self.cap_logits(out);
+    }
+
+    fn cap_logits(&self, logits: &mut [f32]) {
+        if let Some(cap) = self.model().config().variant.logit_cap {
+            soft_cap(self.isa(), logits, cap);
+        }
+    }
+
+    /// Codes of the final states of wanted rows, and after each row's those of what its codes leave over. The head is the
+    /// one place where an activation's rounding reaches the logits unaveraged; a second int8 row costs decoding little,
+    /// since reading the head's weights dominates, and takes a sixth off the divergence from exact activations.
+    fn quantize_twice(&self, ws: &mut Workspace, rows: &[usize]) {
+        let d = self.model().config().d_model;
+        let pairs = &mut ws.head_rows[..2 * rows.len() * d];
+        for (row, pair) in rows.iter().zip(pairs.chunks_exact_mut(2 * d)) {
+            assert!(*row < ws.wanted.len(), "no such row in the last pass");
+            let (h, rest) = pair.split_at_mut(d);
+            h.copy_from_slice(&ws.h[row * d..(row + 1) * d]);
+            ws.input.codes.quantize(self.isa(), h, d);
+            for (g, (h, rest)) in h.chunks_exact(GROUP).zip(rest.chunks_exact_mut(GROUP)).enumerate() {
+                let group = ws.input.codes.view().group(0, g);
+                for ((rest, h), code) in rest.iter_mut().zip(h).zip(&group.codes) {
+                    *rest = h - group.scale * f32::from(*code);
+                }
+            }
+        }
+        ws.input.codes.quantize(self.isa(), pairs, d);
+    }
+
+    /// Logits of all tiles for each pair of rows of codes.
+    fn head_tiles(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, out: &mut [f32]) {
+        let vocab = head.d_out();
+        let n = out.len() / vocab;
+        let mut lanes = [0.0; 2 * HEAD_ROWS * TILE];
+        for tile in 0..head.tiles() {
+            head.multiply(self.isa(), x, tile..tile + 1, &mut lanes[..2 * n * TILE], TILE);
+            let width = TILE.min(vocab - tile * TILE);
+            for (out, lanes) in out.chunks_exact_mut(vocab).zip(lanes.chunks_exact(2 * TILE)) {
+                for (i, out) in out[tile * TILE..][..width].iter_mut().enumerate() {
+                    *out = lanes[i] + lanes[TILE + i];
+                }
+            }
+        }
+    }
+
+    /// Logits of one tile and one row: those of the codes plus those of the rest.
+    fn head_tile(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, tile: usize, out: &mut [f32]) {
+        let mut lanes = [0.0; 2 * TILE];
+        head.multiply(self.isa(), x, tile..tile + 1, &mut lanes, TILE);
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = lanes[i] + lanes[TILE + i];
+        }
+    }
+}
