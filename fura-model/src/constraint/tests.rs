@@ -179,9 +179,10 @@ fn a_limit_of_grammars_that_is_met_is_told() {
     let open = t.encode("(", Specials::Ignore).unwrap()[0];
     let mut state = nested.start();
     for depth in 0..=128 {
-        assert_eq!(state.is_cut(), depth == 128, "{depth}");
+        assert!(!state.is_cut(), "{depth}");
         assert_eq!(state.advance(open), depth < 128, "{depth}");
     }
+    assert!(state.is_cut());
     state.restart();
     assert!(!state.is_cut() && state.allowed().contains(&open) && !state.is_cut());
     // Every alternative is a place of its own, and so is every way to it.
@@ -189,7 +190,7 @@ fn a_limit_of_grammars_that_is_met_is_told() {
         let list: Vec<String> = (0..n).map(|i| format!("\"{i}\"")).collect();
         Constraint::grammar(&t, &format!("root ::= {}", list.join(" | ")))
     };
-    assert_eq!(alternatives(512).unwrap().start().allowed().len(), 11);
+    assert_eq!(alternatives(400).unwrap().start().allowed().len(), 11);
     let e = alternatives(600).unwrap_err();
     assert_eq!(e, ConstraintError::Alternatives { rule: "root", limit: 1024 });
 }
