@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::cache::{KvCache, Precision};
 use crate::config::ModelConfig;
-use crate::forward::HEAD_ROWS;
+use crate::logits::HEAD_ROWS;
 use crate::workspace::Plan;
 
 /// Members that write side by side on one thread.
