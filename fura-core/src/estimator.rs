@@ -314,6 +314,15 @@ impl Estimator {
         })
     }
 
+    /// Bytes of an estimator of so many coordinates.
+    pub fn bytes(config: &EsConfig, coordinates: usize) -> usize {
+        let wide = Ascent::numbers(config) + usize::from(config.average_from.is_some());
+        let scratch = CHUNK.min(coordinates) * (size_of::<f32>() + size_of::<f64>());
+        coordinates * (size_of::<f32>() + wide * size_of::<f64>())
+            + scratch
+            + Shaper::bytes(config.most_pairs())
+    }
+
     /// The settings.
     pub fn config(&self) -> &EsConfig {
         &self.config

@@ -46,6 +46,12 @@ impl Batch {
         }
     }
 
+    /// Bytes of [`Batch::with_capacity`].
+    pub fn bytes(rows: usize, sequences: usize) -> usize {
+        let each = size_of::<Sequence>() + 2 * size_of::<Span>();
+        rows.saturating_mul(size_of::<u32>()).saturating_add(sequences.saturating_mul(each))
+    }
+
     /// Empties the batch.
     pub fn clear(&mut self) {
         self.tokens.clear();

@@ -88,6 +88,11 @@ impl KvCache {
         (row as u64).saturating_mul(rows as u64)
     }
 
+    /// Bytes of a [`KvCache::transient`] one of `rows` positions.
+    pub fn transient_bytes(config: &ModelConfig, rows: usize) -> u64 {
+        (2 * config.d_kv() * Precision::Single.bytes()) as u64 * rows as u64
+    }
+
     /// Makes it one for passes through `layers` consecutive layers and at least `rows` positions, which forgets what it
     /// holds; allocates only to grow.
     pub fn reshape(&mut self, layers: usize, rows: usize) {

@@ -291,13 +291,13 @@ impl ModelConfig {
         if !(norm_eps.is_finite() && norm_eps >= 0.0) {
             return Err(keys.bad("attention.layer_norm_rms_epsilon", norm_eps, "finite and not negative"));
         }
-        let embedding = gguf.tensor("token_embd.weight").ok_or_else(|| {
+        let embedding = gguf.shape("token_embd.weight").ok_or_else(|| {
             keys.unsupported(
                 "a model without tensor 'token_embd.weight'".to_owned(),
                 "the file is incomplete, download it again",
             )
         })?;
-        let vocab = embedding.dims.get(1).copied().unwrap_or(0);
+        let vocab = embedding.get(1).copied().unwrap_or(0);
         let variant = variant(&keys, layers, d_model, heads, head_dim)?;
         let mut context = keys.required("context_length")?;
         if architecture.fused && variant.rope_divisors {
@@ -319,7 +319,7 @@ impl ModelConfig {
             context,
             rope_base,
             norm_eps,
-            tied: gguf.tensor("output.weight").is_none(),
+            tied: gguf.shape("output.weight").is_none(),
             variant,
         })
     }
@@ -348,6 +348,11 @@ impl ModelConfig {
     /// Leading channels of a head that are rotated.
     pub(crate) fn rotated(&self) -> usize {
         self.variant.rotated.unwrap_or(self.head_dim)
+    }
+
+    /// Input channels of a layer's linears together: its coordinates.
+    pub fn layer_inputs(&self) -> usize {
+        (0..LINEARS.len()).map(|k| self.linear_shape(k).1).sum()
     }
 
     /// `(d_out, d_in)` of linear `k` of a layer, in the order q, k, v, o, gate, up, down.

@@ -11,7 +11,7 @@ use crate::error::ModelError;
 use crate::members::{Members, Transform};
 use crate::model::Model;
 use crate::shared::Shared;
-use crate::workspace::{Row, Run, TransformedInput, Workspace};
+use crate::workspace::{PIECE, Row, Run, TransformedInput, Workspace};
 use fura_quant::{ActivationRows, PackedMatrix, ROW_BLOCK, TILE};
 use fura_simd::elementwise::{add, geglu, rms_norm, swiglu};
 use fura_simd::{Isa, block};
@@ -346,9 +346,11 @@ impl<'m> Engine<'m> {
         let d_in = w.d_in();
         let block = self.model.layout().block();
         let basis = self.model.basis(linear);
-        let mut changed = false;
+        let n = x.len() / d_in;
+        input.codes.begin(n, d_in);
+        // Rows whose codes are there; after the first transform the others pass through `input.rows`.
+        let (mut done, mut changed) = (0, false);
         for run in runs {
-            let rows = run.start * d_in..run.end * d_in;
             let coordinates = &mut input.coordinates[..d_in];
             let transform = match run.member {
                 BASE => Transform::Identity,
@@ -363,22 +365,32 @@ impl<'m> Engine<'m> {
                 }
                 Transform::Materialized(t) => Some(t),
             };
-            match t {
-                Some(t) => {
-                    if !changed {
-                        // Earlier runs, if any, were identities: their rows are used as they are.
-                        input.rows[..rows.start].copy_from_slice(&x[..rows.start]);
-                        changed = true;
-                    }
-                    block::apply(self.isa, t, block, d_in, &x[rows.clone()], &mut input.rows[rows]);
+            if !changed && t.is_some() {
+                // Earlier runs, if any, were identities: their rows are used as they are.
+                changed = true;
+                done = run.start / ROW_BLOCK * ROW_BLOCK;
+                input.codes.quantize_from(self.isa, 0, &x[..done * d_in]);
+                let rest = &x[done * d_in..run.start * d_in];
+                input.rows[..rest.len()].copy_from_slice(rest);
+            }
+            let mut at = run.start;
+            while changed && at < run.end {
+                let end = run.end.min(done + PIECE);
+                let (from, to) = (at * d_in..end * d_in, (at - done) * d_in..(end - done) * d_in);
+                match t {
+                    Some(t) => block::apply(self.isa, t, block, d_in, &x[from], &mut input.rows[to]),
+                    None => input.rows[to].copy_from_slice(&x[from]),
                 }
-                None if changed => input.rows[rows.clone()].copy_from_slice(&x[rows]),
-                None => {}
+                at = end;
+                if at == done + PIECE || at == n {
+                    input.codes.quantize_from(self.isa, done, &input.rows[..(at - done) * d_in]);
+                    done = at;
+                }
             }
         }
-        let rows = if changed { &input.rows[..x.len()] } else { x };
-        input.codes.quantize(self.isa, rows, d_in);
-        let n = x.len() / d_in;
+        if !changed {
+            input.codes.quantize_from(self.isa, 0, x);
+        }
         let out = &mut out[..n * w.d_out()];
         self.multiply(&w, input.codes.view(), out);
         if let Some(bias) = self.model.bias(layer, k) {

@@ -114,6 +114,10 @@ pub(crate) fn fingerprint(gguf: &Gguf<'_>, config: &ModelConfig) -> Result<Finge
             Ok(format!("{} {} {:?} {}\n", t.name, t.kind, t.dims, blake3::hash(data).to_hex()))
         })
         .collect::<Result<Vec<_>, ModelError>>()?;
+    for (name, g) in &gguf.grouped {
+        let hashes = g.parts().map(|part| blake3::hash(part).to_hex().to_string()).join(" ");
+        lines.push(format!("{name} {:?} {} {} {:?} {hashes}\n", g.packing, g.group, g.kind, g.shape));
+    }
     lines.sort();
     // Numbers and booleans in the order of the struct: always the same text.
     let mut config = serde_json::to_string(config).unwrap_or_default();
@@ -182,13 +186,15 @@ fn source<'a>(
     let fused = architecture::of(gguf)?.fused;
     let (tensor, rows, all) = tensor_of(c, fused, name);
     let (rows, all) = if all == 0 { (0..d_out, d_out) } else { (rows, all) };
+    let file = || gguf.file().to_owned();
+    if let Some(found) = gguf.shape(&tensor).filter(|s| *s != [d_in, all]) {
+        return Err(ModelError::Shape { file: file(), tensor, found, expected: vec![d_in, all] });
+    }
+    if let Some(grouped) = gguf.grouped.get(&tensor) {
+        return Ok(Weights::grouped(grouped.from_row(rows.start), d_out));
+    }
     let info = gguf.require_tensor(&tensor)?;
     let data = gguf.tensor_data(&tensor)?;
-    let file = || gguf.file().to_owned();
-    if info.dims != [d_in, all] {
-        let (found, expected) = (info.dims.clone(), vec![d_in, all]);
-        return Err(ModelError::Shape { file: file(), tensor, found, expected });
-    }
     // The reader has checked that the data is as long as the shape says: whole rows.
     let row = data.len() / all;
     let weights = Weights::new(info.kind, d_out, d_in, &data[rows.start * row..rows.end * row]);
@@ -211,16 +217,17 @@ pub(crate) fn unused_tensors(gguf: &Gguf<'_>, c: &ModelConfig) -> Result<Vec<Str
         known.insert("rope_factors_long.weight".to_owned());
     }
     let mut unused = Vec::new();
-    for t in gguf.tensors().iter().filter(|t| !known.contains(&t.name)) {
+    let names = gguf.tensors().iter().map(|t| &t.name).chain(gguf.grouped.keys());
+    for name in names.filter(|name| !known.contains(*name)) {
         let prefixes = ["blk.", "output", "rope", "token_", "position_"];
-        if prefixes.iter().any(|p| t.name.starts_with(p)) {
+        if prefixes.iter().any(|p| name.starts_with(p)) {
             return Err(ModelError::Unsupported {
                 file: gguf.file().to_owned(),
-                feature: format!("tensor '{}'", t.name),
+                feature: format!("tensor '{name}'"),
                 advice: "this variant of the architecture is not computed; use a plain Llama-style model",
             });
         }
-        unused.push(t.name.clone());
+        unused.push(name.clone());
     }
     Ok(unused)
 }

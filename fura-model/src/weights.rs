@@ -7,6 +7,7 @@
 
 use crate::gguf::{DECODE_GROUP, IQ4_NL_VALUES, MXFP4_DOUBLED, TensorKind};
 use crate::gguf::{f16, five_bits, k_nibble, mxfp4_half_scale, nibble, scale_min};
+use crate::grouped::Grouped;
 use fura_quant::{Fit, FitError, Format, GROUP, Group, QuantError, SourceMatrix, TILE, quantize_group};
 use half::f16 as Half;
 use rayon::prelude::*;
@@ -30,29 +31,50 @@ pub struct Deviation {
 /// half a bit of 4-bit groups does (`fewer_bits_for_the_error_than_with_a_minimum` below).
 const QUANTIZED: Format = Format::Q4(Group::G32);
 
-/// A matrix of floats in 4-bit groups.
+/// A matrix in 4-bit groups of GGUF: of floats, or of groups of another kind.
 #[derive(Debug)]
 pub(crate) struct Quantized {
+    kind: TensorKind,
     d_out: usize,
     d_in: usize,
     blocks: Vec<u8>,
-    report: FitError,
+    deviation: Deviation,
 }
 
 impl Quantized {
+    /// `blocks` are those of Q4_0 or Q4_1, row after row.
+    pub(crate) fn new(
+        kind: TensorKind,
+        d_out: usize,
+        d_in: usize,
+        blocks: Vec<u8>,
+        deviation: Deviation,
+    ) -> Self {
+        Self { kind, d_out, d_in, blocks, deviation }
+    }
+
     pub(crate) fn format(&self) -> Format {
-        QUANTIZED
+        packed_as(self.kind)
     }
 
     pub(crate) fn deviation(&self) -> Deviation {
-        let r = &self.report;
-        Deviation { max: r.max, rms: r.rms(), relative: r.relative() }
+        self.deviation
     }
 
     /// The groups as a matrix of the file would have them.
     pub(crate) fn weights(&self) -> Weights<'_> {
-        let Self { d_out, d_in, blocks, .. } = self;
-        Weights { kind: TensorKind::Q4_0, format: QUANTIZED, d_out: *d_out, d_in: *d_in, bytes: blocks }
+        let Self { kind, d_out, d_in, blocks, .. } = self;
+        let format = self.format();
+        Weights { kind: *kind, format, d_out: *d_out, d_in: *d_in, bytes: blocks, grouped: None }
+    }
+}
+
+/// The pack's format for a type.
+fn packed_as(kind: TensorKind) -> Format {
+    match kind {
+        TensorKind::Q4_0 => Format::Q4(Group::G32),
+        TensorKind::Q4_1 | TensorKind::Q4_K => Format::Q4Min(Group::G32),
+        _ => Format::Q8,
     }
 }
 
@@ -64,6 +86,8 @@ pub(crate) struct Weights<'a> {
     d_out: usize,
     d_in: usize,
     bytes: &'a [u8],
+    /// In place of `bytes`; such a matrix is used as what [`Weights::converted`] makes of it.
+    grouped: Option<Grouped<'a>>,
 }
 
 impl<'a> Weights<'a> {
@@ -77,11 +101,7 @@ impl<'a> Weights<'a> {
         d_in: usize,
         bytes: &'a [u8],
     ) -> Result<Self, QuantError> {
-        let format = match kind {
-            TensorKind::Q4_0 => Format::Q4(Group::G32),
-            TensorKind::Q4_1 | TensorKind::Q4_K => Format::Q4Min(Group::G32),
-            _ => Format::Q8,
-        };
+        let format = packed_as(kind);
         if d_out == 0 || d_in == 0 || !d_in.is_multiple_of(GROUP) {
             return Err(QuantError::Shape { d_out, d_in, group: GROUP });
         }
@@ -90,7 +110,13 @@ impl<'a> Weights<'a> {
             let (expected, found) = (expected.unwrap_or(usize::MAX), bytes.len());
             return Err(QuantError::Length { format: kind.name(), d_out, d_in, expected, found });
         }
-        Ok(Self { kind, format, d_out, d_in, bytes })
+        Ok(Self { kind, format, d_out, d_in, bytes, grouped: None })
+    }
+
+    /// `d_out` rows of groups of another kind.
+    pub(crate) fn grouped(grouped: Grouped<'a>, d_out: usize) -> Self {
+        let (kind, d_in) = (TensorKind::Q4_1, grouped.shape[1]);
+        Self { kind, format: packed_as(kind), d_out, d_in, bytes: &[], grouped: Some(grouped) }
     }
 
     /// The type in the file.
@@ -180,8 +206,18 @@ impl<'a> Weights<'a> {
         })
     }
 
+    /// What the matrix is before it is packed, if that is not what the file has: groups of GGUF's kind in place of those of
+    /// another, and of floats if `floats` says so.
+    pub(crate) fn converted(&self, floats: bool) -> Option<Quantized> {
+        match self.grouped {
+            Some(grouped) => Some(grouped.quantized(self.d_out)),
+            None if floats => self.quantized(),
+            None => None,
+        }
+    }
+
     /// 4-bit groups in place of floats: the least squared error found by search. `None` for other types.
-    pub(crate) fn quantized(&self) -> Option<Quantized> {
+    fn quantized(&self) -> Option<Quantized> {
         if !matches!(self.kind, TensorKind::F32 | TensorKind::F16 | TensorKind::BF16) {
             return None;
         }
@@ -204,8 +240,9 @@ impl<'a> Weights<'a> {
             })
             .collect();
         // In order: the same sums whatever the threads.
-        let report = errors.into_iter().fold(FitError::default(), FitError::and);
-        Some(Quantized { d_out: self.d_out, d_in: self.d_in, blocks, report })
+        let r = errors.into_iter().fold(FitError::default(), FitError::and);
+        let deviation = Deviation { max: r.max, rms: r.rms(), relative: r.relative() };
+        Some(Quantized::new(TensorKind::Q4_0, self.d_out, self.d_in, blocks, deviation))
     }
 
     /// How far the pack's values are from the file's; `None` for types that are packed as they are.

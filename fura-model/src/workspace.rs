@@ -66,8 +66,11 @@ pub struct Workspace {
     pub(crate) wanted_index: Vec<usize>,
 }
 
-/// What a linear's input passes through: the member's coordinates, its transform, the rows after it, and
-/// their int8 codes.
+/// Rows that are transformed before they become codes: enough to spread the reading of a transform.
+pub(crate) const PIECE: usize = 2 * ROW_BLOCK;
+
+/// What a linear's input passes through: the member's coordinates, its transform, some rows after it, and the int8 codes of
+/// all.
 #[derive(Debug)]
 pub(crate) struct TransformedInput {
     pub(crate) coordinates: Vec<f32>,
@@ -81,12 +84,14 @@ impl Plan {
     /// pass takes attention's scratch once more, about `4 (head_dim + 1)` bytes a position.
     pub fn workspace_bytes(&self, config: &ModelConfig, block: usize) -> usize {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
-        let row = 3 * config.d_model + 2 * config.d_query() + 2 * config.d_kv() + 2 * config.d_ff + widest;
+        let attended = config.d_query().max(config.d_model);
+        let row = 2 * config.d_model + config.d_query() + attended + 2 * config.d_kv() + 2 * config.d_ff;
         let tables = 1 + usize::from(config.variant.local_rope_base.is_some());
         let rows = self.rows.saturating_mul(4 * row + 2 * size_of::<Row>() + size_of::<usize>());
         let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK);
         let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
-        let fixed = 4 * 2 * HEAD_ROWS * config.d_model + 4 * (widest + block::matrix_len(widest, block));
+        let inputs = (1 + PIECE) * widest + block::matrix_len(widest, block);
+        let fixed = 4 * (2 * HEAD_ROWS * config.d_model + inputs);
         let positions = self.positions.saturating_mul(4 * tables * config.rotated());
         let attention = Scratch::bytes(config, self.positions, self.sequences);
         rows.saturating_add(codes).saturating_add(fixed).saturating_add(positions).saturating_add(attention)
@@ -116,7 +121,7 @@ impl Workspace {
             input: TransformedInput {
                 coordinates: vec![0.0; widest],
                 transform: vec![0.0; block::matrix_len(widest, model.layout().block())],
-                rows: vec![0.0; n * widest],
+                rows: vec![0.0; PIECE * widest],
                 codes: Activations::with_capacity(n.max(2 * HEAD_ROWS), widest),
             },
             all: Vec::with_capacity(n),

@@ -103,12 +103,32 @@ impl Activations {
     /// # Panics
     /// If `d_in` is not a positive multiple of 32 or `x` is not whole rows.
     pub fn quantize(&mut self, isa: Isa, x: &[f32], d_in: usize) {
-        assert!(d_in > 0 && d_in.is_multiple_of(GROUP) && x.len().is_multiple_of(d_in));
-        self.d_in = d_in;
-        self.rows = x.len() / d_in;
-        let blocks = self.rows.div_ceil(ROW_BLOCK) * (d_in / GROUP);
-        self.groups.resize(blocks, RowBlock::default());
-        kernel::quantize(isa, x, d_in, &mut self.groups);
+        assert!(d_in > 0 && x.len().is_multiple_of(d_in));
+        self.begin(x.len() / d_in, d_in);
+        self.quantize_from(isa, 0, x);
+    }
+
+    /// Makes room for `rows` rows, which follow piece by piece with [`quantize_from`](Self::quantize_from).
+    ///
+    /// # Panics
+    /// If `d_in` is not a positive multiple of 32.
+    pub fn begin(&mut self, rows: usize, d_in: usize) {
+        assert!(d_in > 0 && d_in.is_multiple_of(GROUP));
+        (self.d_in, self.rows) = (d_in, rows);
+        self.groups.resize(rows.div_ceil(ROW_BLOCK) * (d_in / GROUP), RowBlock::default());
+    }
+
+    /// Quantizes the rows in `x` as those from `first` on.
+    ///
+    /// # Panics
+    /// If `first` is not a multiple of [`ROW_BLOCK`] or `x` is not whole rows that there is room for.
+    pub fn quantize_from(&mut self, isa: Isa, first: usize, x: &[f32]) {
+        let rows = x.len() / self.d_in;
+        assert!(first.is_multiple_of(ROW_BLOCK) && x.len().is_multiple_of(self.d_in));
+        assert!(first + rows <= self.rows);
+        let groups = self.d_in / GROUP;
+        let blocks = first / ROW_BLOCK * groups..(first + rows).div_ceil(ROW_BLOCK) * groups;
+        kernel::quantize(isa, x, self.d_in, &mut self.groups[blocks]);
     }
 
     /// All rows.

@@ -5,6 +5,7 @@ pub mod answerer;
 pub mod episodes;
 pub mod error;
 pub mod evaluation;
+pub mod generation_shape;
 pub mod judge;
 pub mod question;
 pub mod reward;

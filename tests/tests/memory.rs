@@ -1,13 +1,17 @@
 //! Contract C3: what is planned is what is allocated, and training takes what inference takes at the same batch. One test
 //! in a binary of its own, since the counting allocator is process-wide.
 
+use fura::answerer::Answerer;
 use fura::core::estimator::EsConfig;
+use fura::generation_shape::{AnswerShape, GenerationShape};
+use fura::judge::Judge;
 use fura::model::{Base, GenerationPlan, Model, Precision, Shared};
 use fura::reward::Reward;
 use fura::scorer::Scorer;
 use fura::simd::Isa;
 use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
+use fura::writer::Writer;
 use fura_tests::tiny;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,7 +54,17 @@ fn memory_is_as_planned_and_that_of_training_as_that_of_inference() {
     let (model, folder) = tiny::open(1, 32);
     planned(&model);
     for threads in 1..=3 {
-        trained(&model, threads, &folder.path().join(format!("{threads}.runlog")));
+        for from_layer in 0..2 {
+            let log = |kind: &str| folder.path().join(format!("{kind}{threads}{from_layer}.runlog"));
+            let scored = Work { model: &model, threads, from_layer, answers: Answers::Scored };
+            let answer = AnswerShape::Scored { answers: 3, tokens: 2, wave_rows: WAVE_ROWS };
+            let new = || Scorer::new(&model, Isa::detect(), threads, WAVE_ROWS);
+            scored.measure(answer, new, &log("scored"));
+            let written = Work { answers: Answers::Written { temperature: 0.0 }, ..scored };
+            let answer = AnswerShape::Written { tokens: 16 };
+            let new = || Writer::new(&model, Isa::detect(), threads, Judge::Own, 0.0);
+            written.measure(answer, new, &log("written"));
+        }
     }
 }
 
@@ -72,34 +86,86 @@ fn planned(model: &Model) {
     }
 }
 
-fn trained(model: &Model, threads: usize, log: &std::path::Path) {
-    let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
-    let source = TaskSource::File { set, seed: 1 };
-    let cancel = AtomicBool::new(false);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let plan = RunPlan {
-        tasks: source.describe(),
-        requests: 16,
-        reward: Reward::LogExpected,
-        answers: Answers::Scored,
-        generations: 9,
-    };
-    let config = EsConfig { seed: 1, pairs: 16, sigma: 0.1, ..EsConfig::default() };
-    let mut trainer = Trainer::create(model, model.layout_from(0), plan, config, log).unwrap();
-    let questions = trainer.questions(&Scorer::new(model, Isa::detect(), threads, 256), &source).unwrap();
-    let members = trainer.estimator().ask().len();
-    // Each with a scorer of its own, in a pool that has run before.
-    let infer = || {
-        let mut scorer = Scorer::new(model, Isa::detect(), threads, 256);
-        pool.install(|| {
-            let scores = scorer.score(&Base, members, Shared::Layers(0), &questions, &cancel).unwrap();
-            assert!(scores.is_some());
+const WAVE_ROWS: usize = 256;
+const PAIRS: u32 = 16;
+
+/// A generation on the tiny model.
+#[derive(Clone, Copy)]
+struct Work<'m> {
+    model: &'m Model,
+    threads: usize,
+    from_layer: usize,
+    answers: Answers,
+}
+
+impl Work<'_> {
+    /// What a generation takes, what its members' answers alone take, and what was planned.
+    fn measure<A: Answerer + Send>(self, answer: AnswerShape, new: impl Fn() -> A, log: &std::path::Path)
+    where
+        A::Question: Sync,
+    {
+        let Work { model, threads, from_layer, answers } = self;
+        let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
+        let source = TaskSource::File { set, seed: 1 };
+        let cancel = AtomicBool::new(false);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let reward = Reward::LogExpected;
+        let plan = RunPlan { tasks: source.describe(), requests: 16, reward, answers, generations: 9 };
+        let config = EsConfig { seed: 1, pairs: PAIRS, sigma: 0.1, ..EsConfig::default() };
+        let questions = fura::trainer::training(&new(), &source, 0, &plan).unwrap();
+        let members = 2 * PAIRS as usize;
+        // Each with buffers of its own, in a pool that has run before.
+        let infer = || {
+            let (mut answerer, mut fitness) = (new(), Vec::new());
+            pool.install(|| {
+                answerer
+                    .fitness(
+                        &Base,
+                        members,
+                        Shared::Layers(from_layer),
+                        &questions,
+                        reward,
+                        &mut fitness,
+                        &cancel,
+                    )
+                    .unwrap()
+            });
+        };
+        infer();
+        let (inference, ()) = peak(infer);
+        let mut answerer = new();
+        let (training, ()) = peak(|| {
+            let mut trainer =
+                Trainer::create(model, model.layout_from(from_layer), plan, config.clone(), log).unwrap();
+            pool.install(|| trainer.step(&mut answerer, &questions, &cancel).unwrap());
         });
-    };
-    infer();
-    let (inference, ()) = peak(infer);
-    let mut scorer = Scorer::new(model, Isa::detect(), threads, 256);
-    let (training, _) = peak(|| pool.install(|| trainer.step(&mut scorer, &questions, &cancel).unwrap()));
-    println!("{threads} threads: {inference} bytes of inference, {training} of training");
-    assert!(training as f64 <= 1.05 * inference as f64, "{training} bytes, {inference} of inference");
+        let prompt =
+            tiny::task_file().lines().filter(|l| l.contains("train")).map(prompt_bytes).max().unwrap();
+        let shape = GenerationShape {
+            members,
+            requests: 16,
+            prompt,
+            answer,
+            from_layer,
+            shared: from_layer,
+            threads,
+        };
+        let said = shape.inference_bytes(model.config(), model.layout().block());
+        let said_training = shape.training_bytes(model.config(), model.layout().block(), &config);
+        println!(
+            "{answers:?} from layer {from_layer}, {threads} threads: inference {inference} bytes, {said} planned; \
+             training {training}, {said_training} planned"
+        );
+        assert!(training as f64 <= 1.05 * inference as f64, "{training} bytes, {inference} of inference");
+        for (said, measured) in [(said, inference), (said_training, training)] {
+            let share = measured as f64 / said as f64;
+            assert!((share - 1.0).abs() <= 0.1, "{said} bytes planned, {measured} allocated");
+        }
+    }
+}
+
+/// The tokenizer's tokens are bytes.
+fn prompt_bytes(line: &str) -> usize {
+    let prompt = line.split("\"prompt\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    prompt.unwrap_or_default().len()
 }

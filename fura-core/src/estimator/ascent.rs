@@ -25,6 +25,11 @@ impl Ascent {
         }
     }
 
+    /// Numbers that the state has for each coordinate.
+    pub(super) fn numbers(config: &EsConfig) -> usize {
+        if config.adam.is_some() { 2 } else { usize::from(config.momentum > 0.0) }
+    }
+
     /// Begins an update; every coordinate's gradient follows once.
     pub(super) fn begin(&mut self) {
         if let Self::Adam { settings, rest, .. } = self {

@@ -78,6 +78,11 @@ impl Shaper {
         Self { order: Vec::with_capacity(2 * pairs), ranks: vec![0.0; 2 * pairs], weights: vec![0.0; pairs] }
     }
 
+    /// Bytes of one.
+    pub(super) fn bytes(pairs: u32) -> usize {
+        pairs as usize * (2 * size_of::<u32>() + 3 * size_of::<f64>())
+    }
+
     /// Weights from the last call of [`shape`](Self::shape), followed by unused ones where that population was not
     /// the largest.
     pub(super) fn weights(&self) -> &[f64] {

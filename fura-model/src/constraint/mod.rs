@@ -45,6 +45,16 @@ pub enum ConstraintError {
         /// Most states.
         limit: usize,
     },
+    /// More alternatives at the beginning than are followed.
+    #[error(
+        "grammar: more than {limit} places at the beginning of '{rule}'; use fewer alternatives, or a list of answers"
+    )]
+    Alternatives {
+        /// The rule.
+        rule: &'static str,
+        /// Most places.
+        limit: usize,
+    },
     /// There is no answer, or an empty one.
     #[error("answers: {problem}")]
     Answers {
@@ -65,7 +75,8 @@ pub enum ConstraintError {
 /// | `( )`, `*`, `+`, `?`, `{n}`, `{n,}`, `{n,m}` | groups and repetition |
 /// | `# ...` | a comment to the end of the line |
 ///
-/// Rules may be recursive, though not on their left. Nesting deeper than 128 calls is not generated.
+/// Rules may be recursive, though not on their left. Where calls nest deeper than 128, or more than 1024 places are possible
+/// at once, generation ends with [`Finish::GrammarLimit`](crate::Finish::GrammarLimit).
 #[derive(Clone, Debug)]
 pub struct Constraint {
     automaton: Arc<Automaton>,
@@ -86,7 +97,11 @@ impl Constraint {
     /// # Errors
     /// A syntax error, with its line; a missing rule; left recursion; a grammar that is too large.
     pub fn grammar(tokenizer: &Tokenizer, grammar: &str) -> Result<Self, ConstraintError> {
-        Self::new(tokenizer, Automaton::of_rules(&parse::parse(grammar)?)?)
+        let automaton = Automaton::of_rules(&parse::parse(grammar)?)?;
+        if walk::Walk::new(&automaton).is_cut() {
+            return Err(ConstraintError::Alternatives { rule: "root", limit: walk::MAX_SEEN });
+        }
+        Self::new(tokenizer, automaton)
     }
 
     fn new(tokenizer: &Tokenizer, automaton: Automaton) -> Result<Self, ConstraintError> {

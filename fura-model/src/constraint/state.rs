@@ -36,6 +36,12 @@ impl ConstraintState {
         self.walk.is_complete()
     }
 
+    /// Whether what has been generated, or what was looked at on the way, met a limit of grammars (nesting deeper than 128
+    /// calls, more than 1024 places at once), so that tokens which the grammar allows may be missing.
+    pub fn is_cut(&self) -> bool {
+        self.walk.is_cut()
+    }
+
     /// Whether a legal text goes on from here. If not and it is complete, generation is over.
     pub fn can_continue(&self) -> bool {
         self.walk.can_continue()
@@ -49,7 +55,7 @@ impl ConstraintState {
             return &self.remembered[&self.key];
         }
         self.compute();
-        if self.remembered.len() < MAX_REMEMBERED {
+        if self.remembered.len() < MAX_REMEMBERED && !self.walk.is_cut() {
             self.remembered.insert(self.key.clone(), self.allowed.clone().into_boxed_slice());
         }
         &self.allowed

@@ -171,6 +171,30 @@ fn recursion_is_bounded_and_needs_no_stack_on_the_right() {
     assert!(accepts(&t, &many, &"a".repeat(300)));
 }
 
+/// What a limit leaves out is told, and only that.
+#[test]
+fn a_limit_of_grammars_that_is_met_is_told() {
+    let t = tokenizer();
+    let nested = Constraint::grammar(&t, "root ::= \"(\" root \")\" | \"\"").unwrap();
+    let open = t.encode("(", Specials::Ignore).unwrap()[0];
+    let mut state = nested.start();
+    for depth in 0..=128 {
+        assert!(!state.is_cut(), "{depth}");
+        assert_eq!(state.advance(open), depth < 128, "{depth}");
+    }
+    assert!(state.is_cut());
+    state.restart();
+    assert!(!state.is_cut() && state.allowed().contains(&open) && !state.is_cut());
+    // Every alternative is a place of its own, and so is every way to it.
+    let alternatives = |n: usize| {
+        let list: Vec<String> = (0..n).map(|i| format!("\"{i}\"")).collect();
+        Constraint::grammar(&t, &format!("root ::= {}", list.join(" | ")))
+    };
+    assert_eq!(alternatives(400).unwrap().start().allowed().len(), 11);
+    let e = alternatives(600).unwrap_err();
+    assert_eq!(e, ConstraintError::Alternatives { rule: "root", limit: 1024 });
+}
+
 #[test]
 fn bad_grammars_and_answers_are_refused_with_the_line() {
     let t = tokenizer();

@@ -2,10 +2,10 @@
 
 use super::automaton::{Automaton, Node, RETURN};
 
-/// Calls in each other; deeper ones are not followed.
+/// Calls in each other; deeper ones are not followed, which [`Walk::is_cut`] says.
 const MAX_DEPTH: u32 = 128;
-/// Places looked at after one byte; more are not.
-const MAX_SEEN: usize = 1024;
+/// Places looked at after one byte; more are not, which [`Walk::is_cut`] says.
+pub(super) const MAX_SEEN: usize = 1024;
 /// The stack on which nothing lies.
 const EMPTY: u32 = u32::MAX;
 
@@ -41,6 +41,7 @@ pub(super) struct Walk {
     work: Vec<Place>,
     settled: Vec<Cell>,
     chain: Vec<u32>,
+    cut: bool,
 }
 
 impl Walk {
@@ -51,6 +52,11 @@ impl Walk {
         walk.reach(automaton, Place { node: automaton.starts[0], stack: EMPTY });
         walk.settle();
         walk
+    }
+
+    /// Whether a limit has left out ways on, here or where a byte was tried.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// Whether the bytes so far are a whole text.
@@ -101,8 +107,12 @@ impl Walk {
         self.work.clear();
         self.work.push(from);
         while let Some(place) = self.work.pop() {
-            if self.seen.len() == MAX_SEEN || self.seen.iter().any(|p| self.equal(*p, place)) {
+            if self.seen.iter().any(|p| self.equal(*p, place)) {
                 continue;
+            }
+            if self.seen.len() == MAX_SEEN {
+                self.cut = true;
+                break;
             }
             self.seen.push(place);
             let stack = place.stack;
@@ -124,6 +134,8 @@ impl Walk {
                     } else if depth <= MAX_DEPTH {
                         self.cells.push(Cell { node: next, below: stack, depth });
                         self.work.push(Place { node, stack: self.cells.len() as u32 - 1 });
+                    } else {
+                        self.cut = true;
                     }
                 }
             }

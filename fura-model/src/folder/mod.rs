@@ -11,6 +11,7 @@ mod family;
 mod fields;
 mod json;
 mod names;
+mod quantization;
 mod safetensors;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,8 @@ pub(crate) struct Folder {
     maps: Vec<(PathBuf, Map)>,
     /// The tensors of `maps`; part 0 is `head`.
     tensors: Vec<TensorInfo>,
+    /// Matrices in 4-bit groups, by GGUF names.
+    matrices: Vec<(String, quantization::Matrix)>,
 }
 
 impl Folder {
@@ -63,10 +66,7 @@ impl Folder {
             let expected = format!("one of {}", family::known());
             return Err(fields.bad("model_type", model_type, expected).into());
         };
-        if let Some(quantization) = fields.some("quantization_config").or_else(|| fields.some("quantization"))
-        {
-            return Err(fields.unsupported("quantization_config", quantization).into());
-        }
+        let quantization = quantization::describe(&mut fields)?;
         let mut head = GgufWriter::new();
         let ends = tokenizer::ids(fields.some("eos_token_id"), &config, "eos_token_id")?;
         let description = config::describe(fields, family, &mut head)?;
@@ -75,6 +75,7 @@ impl Folder {
         let maps = open_shards(folder)?;
         let mut tensors = Vec::new();
         let mut seen = HashSet::new();
+        let mut modules = quantization::Modules::default();
         for (part, (file, map)) in (1..).zip(&maps) {
             for stored in safetensors::parse(map.bytes(), file)? {
                 if !seen.insert(stored.name.clone()) {
@@ -87,6 +88,13 @@ impl Folder {
                     }
                     .into());
                 }
+                let stored = match quantization {
+                    Some(q) => match q.take(part - 1, stored, &mut modules) {
+                        Some(stored) => stored,
+                        None => continue,
+                    },
+                    None => stored,
+                };
                 let name = match names::role(&stored.name, family.four_norms) {
                     Some(Role::Tensor(name)) if name == "output.weight" && description.tied => stored.name,
                     Some(Role::Tensor(name)) => name,
@@ -115,18 +123,41 @@ impl Folder {
                 tensors.push(TensorInfo { name, dims, kind, part, range: stored.range, record: 8 });
             }
         }
-        if !description.tied && !seen.contains("lm_head.weight") {
+        let mut matrices = Vec::new();
+        if let Some(quantization) = quantization {
+            let files = |i: usize| (maps[i].0.as_path(), maps[i].1.bytes());
+            for (module, matrix) in modules.matrices(quantization, files)? {
+                let Some(Role::Tensor(name)) = names::role(&format!("{module}.weight"), family.four_norms)
+                else {
+                    return Err(unsupported(
+                        &config,
+                        format!("module '{}'", crate::gguf::printable(&module)),
+                    ));
+                };
+                if seen.contains(&format!("{module}.weight")) && !matrix.is_named_weight() {
+                    return Err(unsupported(&config, format!("module '{module}' stored twice")));
+                }
+                if !(description.tied && name == "output.weight") {
+                    matrices.push((name, matrix));
+                }
+            }
+        }
+        let head_is_there = || matrices.iter().any(|(name, _)| name == "output.weight");
+        if !description.tied && !seen.contains("lm_head.weight") && !head_is_there() {
             let expected = "true, or a tensor 'lm_head.weight'".to_owned();
             let (field, found) = ("tie_word_embeddings".to_owned(), "false".to_owned());
             return Err(FolderError::Field { file: config, field, found, expected }.into());
         }
-        Ok(Self { config, head: head.finish()?, maps, tensors })
+        Ok(Self { config, head: head.finish()?, maps, tensors, matrices })
     }
 
     /// The GGUF file that the folder stands for.
     pub(crate) fn gguf(&self) -> Result<Gguf<'_>, ModelError> {
         let parts = self.maps.iter().map(|(file, map)| (map.bytes(), file.as_path()));
-        Ok(Gguf::parse(&self.head, &self.config)?.with_tensors(parts, &self.tensors)?)
+        let mut gguf = Gguf::parse(&self.head, &self.config)?.with_tensors(parts, &self.tensors)?;
+        let bytes = |i: usize| self.maps[i].1.bytes();
+        gguf.grouped.extend(self.matrices.iter().map(|(name, m)| (name.clone(), m.grouped(bytes))));
+        Ok(gguf)
     }
 }
 

@@ -3,6 +3,7 @@
 mod choose;
 mod generator;
 mod request;
+mod rollout_plan;
 mod rollouts;
 mod rows;
 mod slot;
@@ -11,6 +12,7 @@ mod text_tree;
 
 pub use generator::Generator;
 pub use request::{Completion, Event, Request};
+pub use rollout_plan::RolloutPlan;
 pub use rollouts::Rollouts;
 
 /// Why a sequence ended.
@@ -22,6 +24,8 @@ pub enum Finish {
     Length,
     /// The context the workspace or the model has room for.
     ContextFull,
+    /// A limit of grammars was met ([`ConstraintState::is_cut`](crate::ConstraintState::is_cut)).
+    GrammarLimit,
     /// No token of the vocabulary goes on towards a text that the constraint allows, or all logits are NaN.
     NoLegalToken,
 }
@@ -33,6 +37,7 @@ impl Finish {
             Finish::Stop => "stop",
             Finish::Length => "length",
             Finish::ContextFull => "context_full",
+            Finish::GrammarLimit => "grammar_limit",
             Finish::NoLegalToken => "no_legal_token",
         }
     }

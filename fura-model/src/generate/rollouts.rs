@@ -6,31 +6,24 @@
 //! each member.
 
 use super::choose::Chooser;
+use super::rollout_plan::RolloutPlan;
 use super::slot::Slot;
 use super::text_tree::TextTree;
 use super::{Completion, Request};
 use crate::batch::Batch;
 use crate::cache::KvCache;
-use crate::config::ModelConfig;
 use crate::error::ModelError;
 use crate::forward::{Engine, Threads, Wanted};
 use crate::members::Members;
 use crate::model::Model;
 use crate::shared::Shared;
-use crate::workspace::{Plan, Workspace};
+use crate::workspace::Workspace;
 use fura_core::layout::Scope;
 use fura_simd::Isa;
 use fura_simd::attention::Span;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Members that write side by side on one thread.
-const GROUP: usize = 32;
-/// Bytes of keys, values and states that a group's texts may take on one thread, unless a single member's take more.
-const TEXTS: usize = 64 << 20;
-/// Rows of a pass, unless a prompt is longer: enough that weights are read once for many.
-const ROWS: usize = 512;
 
 /// Writes the completions of populations; buffers are reused.
 #[derive(Debug)]
@@ -40,33 +33,6 @@ pub struct Rollouts<'m> {
     threads: usize,
     workers: Mutex<Vec<Worker<'m>>>,
     rows: u64,
-}
-
-/// What workers are made for; one that is large enough is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Size {
-    /// Tokens of the longest prompt.
-    prompt: usize,
-    /// Most tokens written.
-    written: usize,
-    /// Members of a group.
-    group: usize,
-    /// Layers that members share.
-    shared: usize,
-}
-
-impl Size {
-    /// Nodes of the tree of texts: those of a group, and as many of groups before it.
-    fn tree(&self) -> usize {
-        2 * self.group * self.written
-    }
-
-    /// Bytes that grow with the group: the tree's in the lower layers, the members' own in the upper ones.
-    fn text_bytes(&self, c: &ModelConfig) -> usize {
-        let row = size_of::<f32>() * 2 * c.d_kv();
-        let node = self.shared * row + size_of::<f32>() * c.d_model;
-        self.tree() * node + self.group * (self.prompt + self.written) * (c.layers - self.shared) * row
-    }
 }
 
 /// Some members of one request.
@@ -121,9 +87,7 @@ impl<'m> Rollouts<'m> {
         }
         let prompt = requests.iter().map(|r| r.prompt.len()).max().unwrap_or(1);
         let written = requests.iter().map(|r| r.max_tokens.min(room(context, r))).max().unwrap_or(1);
-        // Long texts are written by fewer members at a time; a group of any size writes the same.
-        let most = TEXTS / Size { prompt, written, group: 1, shared }.text_bytes(self.model.config());
-        let size = Size { prompt, written, group: GROUP.min(count).clamp(1, most.max(1)), shared };
+        let size = RolloutPlan::new(self.model.config(), count, shared, prompt, written);
         self.make_workers(size);
         let mut jobs = Vec::new();
         for request in 0..requests.len() {
@@ -146,17 +110,9 @@ impl<'m> Rollouts<'m> {
     }
 
     /// Makes sure there is a large enough worker for each thread, which begins anew.
-    fn make_workers(&mut self, size: Size) {
+    fn make_workers(&mut self, size: RolloutPlan) {
         let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let fits = |w: &Worker<'_>| {
-            w.size.shared == size.shared
-                && w.size.prompt >= size.prompt
-                && w.size.written >= size.written
-                && w.size.group >= size.group
-        };
-        if workers.len() != self.threads || !workers.iter().all(fits) {
-            // A little more, so that slightly longer prompts do not allocate again.
-            let size = Size { prompt: size.prompt.next_multiple_of(64), ..size };
+        if workers.len() != self.threads || !workers.iter().all(|w| w.size.holds(&size)) {
             workers.clear();
             workers.extend((0..self.threads).map(|_| Worker::new(self.model, self.isa, size)));
         }
@@ -221,7 +177,7 @@ fn push_prompt(batch: &mut Batch, scope: Scope, member: u32, prompt: &[u32], sto
 #[derive(Debug)]
 struct Worker<'m> {
     engine: Engine<'m>,
-    size: Size,
+    size: RolloutPlan,
     ws: Workspace,
     batch: Batch,
     chooser: Chooser,
@@ -245,14 +201,9 @@ struct Worker<'m> {
 }
 
 impl<'m> Worker<'m> {
-    fn new(model: &'m Model, isa: Isa, size: Size) -> Self {
+    fn new(model: &'m Model, isa: Isa, size: RolloutPlan) -> Self {
         let c = model.config();
-        let plan = Plan {
-            rows: size.prompt.max(ROWS),
-            // A prompt may be two sequences; the past of a node may be as many spans as it has tokens, and the prompt's.
-            sequences: (2 * size.group).max(size.written + 2),
-            positions: size.prompt + size.written,
-        };
+        let plan = size.pass();
         let tree = size.tree();
         Self {
             engine: Engine::new(model, isa, Threads::Serial),
@@ -317,7 +268,7 @@ impl<'m> Worker<'m> {
     /// A slot for each member of the group.
     fn start(&mut self, request: &Request, members: Range<usize>, done: &mut [Option<Completion>]) {
         let model = self.engine.model();
-        let (room, len) = (room(model.config().context, request), self.size.prompt + self.size.written);
+        let (room, len) = (room(model.config().context, request), self.size.positions());
         self.slots.clear();
         self.nodes.clear();
         self.live.clear();

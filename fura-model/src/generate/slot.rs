@@ -94,6 +94,9 @@ impl<'m> Slot<'m> {
 
     /// Takes the token chosen, if one was; says why the sequence ends, if it does.
     pub(super) fn take(&mut self, token: Option<u32>, tokenizer: &Tokenizer) -> Option<Finish> {
+        if self.constraint.as_ref().is_some_and(|c| c.is_cut()) {
+            return Some(Finish::GrammarLimit);
+        }
         let Some(token) = token else { return Some(Finish::NoLegalToken) };
         if tokenizer.is_stop(token) {
             return Some(Finish::Stop);
@@ -101,7 +104,8 @@ impl<'m> Slot<'m> {
         if let Some(c) = &mut self.constraint
             && !c.advance(token)
         {
-            return Some(Finish::NoLegalToken);
+            // Looked at here alone: a place that the limit left out may have been its only one.
+            return Some(if c.is_cut() { Finish::GrammarLimit } else { Finish::NoLegalToken });
         }
         self.tokens.push(token);
         let piece = self.stream.push(token);

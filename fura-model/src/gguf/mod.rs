@@ -38,7 +38,8 @@ mod tests;
 mod value;
 mod writer;
 
-use std::collections::HashMap;
+use crate::grouped::Grouped;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 pub use dequantize::DECODE_GROUP;
@@ -72,6 +73,8 @@ pub struct Gguf<'a> {
     by_key: HashMap<&'a str, usize>,
     tensors: Vec<TensorInfo>,
     by_name: HashMap<&'a str, usize>,
+    /// Matrices of a folder that are 4-bit groups of another kind than GGUF's, by the names of their tensors.
+    pub(crate) grouped: BTreeMap<String, Grouped<'a>>,
 }
 
 /// One file's bytes and its name.
@@ -121,6 +124,12 @@ impl<'a> Gguf<'a> {
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.by_name.get(name).map(|&i| &self.tensors[i])
+    }
+
+    /// The shape of the tensor called `name`, in groups of any kind or not; fastest first.
+    pub(crate) fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        let grouped = self.grouped.get(name).map(|g| vec![g.shape[1], g.shape[0]]);
+        grouped.or_else(|| self.tensor(name).map(|t| t.dims.clone()))
     }
 
     /// The tensor called `name`.

@@ -1,6 +1,6 @@
 //! Reading the header, the metadata and the tensor records.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use super::cursor::{Cursor, Field, locate, printable};
@@ -65,7 +65,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], file: &Path) -> Result<Gguf<'a>, GgufEr
     check_not_joined(bytes, &tensors, data_start, alignment, file)?;
 
     let parts = vec![Part { bytes, file: file.to_path_buf() }];
-    Ok(Gguf { parts, file: file.to_path_buf(), version, alignment, entries, by_key, tensors, by_name })
+    let (file, grouped) = (file.to_path_buf(), BTreeMap::new());
+    Ok(Gguf { parts, file, version, alignment, entries, by_key, tensors, by_name, grouped })
 }
 
 /// Checks magic and version; returns the version.

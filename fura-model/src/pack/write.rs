@@ -42,7 +42,7 @@ pub(super) fn write(
     let mut sources = Vec::new();
     for (i, (name, d_out, d_in)) in matrix_shapes(config).into_iter().enumerate() {
         let source = source(gguf, config, &name, d_out, d_in)?;
-        let quantized = (i < linears && quantize).then(|| source.quantized()).flatten();
+        let quantized = source.converted(i < linears && quantize);
         let format = quantized.as_ref().map_or(source.format(), |q| q.format());
         let deviation = quantized.map_or_else(|| source.deviation(), |q| Some(q.deviation()));
         // The source's bytes exist, and packing adds at most 15 rows.
@@ -85,7 +85,7 @@ pub(super) fn write(
             source,
         };
         // Again, rather than to keep the codes of all of them.
-        let quantized = (i < linears && quantize).then(|| source.quantized()).flatten();
+        let quantized = source.converted(i < linears && quantize);
         let source = &quantized.as_ref().map_or(*source, Quantized::weights);
         let (tile, count) =
             (source.format().packed_tile(source.d_in()), source.d_out().div_ceil(fura_quant::TILE));

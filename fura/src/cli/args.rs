@@ -254,6 +254,28 @@ pub(crate) struct PlanArgs {
     /// Precision of cached keys and values
     #[arg(long, value_enum, value_name = "TYPE", default_value = "f32")]
     pub(crate) kv: KvType,
+    /// Plan a generation of training with so many members, and inference at the same batch, instead of generating
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_048_576),
+          conflicts_with_all = ["memory", "context", "kv"])]
+    pub(crate) members: Option<u32>,
+    /// Training: requests of a generation
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "members", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) requests: u32,
+    /// Training: tokens of the longest prompt
+    #[arg(long, value_name = "N", default_value_t = 128, requires = "members", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub(crate) prompt: u32,
+    /// Training: legal answers of a request, which are scored
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "members", value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub(crate) answers: u32,
+    /// Training: tokens of the longest answer
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "members", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) tokens: u32,
+    /// Training: members write their answers
+    #[arg(long, requires = "members", conflicts_with = "answers")]
+    pub(crate) written: bool,
+    /// Training: first trained layer [default: the upper tenth of the layers]
+    #[arg(long, value_name = "L", requires = "members")]
+    pub(crate) from_layer: Option<usize>,
 }
 
 #[derive(Args)]

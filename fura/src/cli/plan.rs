@@ -4,7 +4,10 @@ use super::Outcome;
 use super::args::{Common, PlanArgs};
 use super::session::BLOCK;
 use anyhow::{Result, bail};
-use fura::model::{GenerationPlan, Materialized, Model, Precision};
+use fura::core::estimator::EsConfig;
+use fura::generation_shape::{AnswerShape, GenerationShape};
+use fura::model::{GenerationPlan, Materialized, Model, ModelConfig, Precision};
+use fura::scorer::WAVE_ROWS;
 use serde_json::json;
 
 /// Context to plan for when a model's own is longer.
@@ -12,6 +15,9 @@ const CONTEXT: usize = 4096;
 
 pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
     let config = Model::read_config(&args.model)?;
+    if let Some(members) = args.members {
+        return training(members, args, common, &config);
+    }
     let context = args.context.unwrap_or(config.context.min(CONTEXT));
     if context == 0 || context > config.context {
         bail!("--context is {context}, expected 1 to {} (the model's context)", config.context);
@@ -56,6 +62,64 @@ pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
         megabytes(specialist)
     );
     println!("members     any number in training: none is stored");
+    Ok(Outcome::Done)
+}
+
+/// A generation of training.
+fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig) -> Result<Outcome> {
+    let tokens = args.tokens as usize;
+    let from_layer = args.from_layer.unwrap_or(config.layers - config.layers.div_ceil(10));
+    if from_layer >= config.layers {
+        bail!("--from-layer is {from_layer}, expected 0 to {}, the model's last layer", config.layers - 1);
+    }
+    if args.prompt as usize + tokens > config.context {
+        let context = config.context;
+        bail!("--prompt {} and --tokens {tokens} are more than the model's context, {context}", args.prompt);
+    }
+    let shape = GenerationShape {
+        members: members as usize,
+        requests: args.requests as usize,
+        prompt: args.prompt as usize,
+        answer: match args.written {
+            true => AnswerShape::Written { tokens },
+            false => AnswerShape::Scored { answers: args.answers as usize, tokens, wave_rows: WAVE_ROWS },
+        },
+        from_layer,
+        shared: from_layer,
+        threads: common
+            .threads
+            .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+    };
+    let es = EsConfig { pairs: members.div_ceil(2), ..EsConfig::default() };
+    let (inference, training) =
+        (shape.inference_bytes(config, BLOCK), shape.training_bytes(config, BLOCK, &es));
+    if common.json {
+        println!(
+            "{}",
+            json!({
+                "members": shape.members,
+                "requests": shape.requests,
+                "threads": shape.threads,
+                "from_layer": from_layer,
+                "coordinates": shape.coordinates(config),
+                "inference_bytes": inference,
+                "training_bytes": training,
+            })
+        );
+        return Ok(Outcome::Done);
+    }
+    println!(
+        "generation  {} members, {} requests each, layers {from_layer} to {}, {} threads",
+        shape.members,
+        shape.requests,
+        config.layers - 1,
+        shape.threads
+    );
+    println!(
+        "inference   {} at the same batch, beside the memory-mapped model and its tokenizer",
+        megabytes(inference)
+    );
+    println!("training    {}: {} coordinates more", megabytes(training), shape.coordinates(config));
     Ok(Outcome::Done)
 }
 

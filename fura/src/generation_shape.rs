@@ -1,0 +1,121 @@
+//! What a generation takes in memory, known from shapes before anything is allocated (contract C3).
+
+use fura_core::estimator::{EsConfig, Estimator};
+use fura_model::{Batch, KvCache, ModelConfig, Plan, RolloutPlan};
+
+/// How large the answers to a request are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerShape {
+    /// Legal answers are scored: so many of them, each of up to so many tokens.
+    Scored {
+        /// Legal answers.
+        answers: usize,
+        /// Tokens of the longest.
+        tokens: usize,
+        /// Rows of a wave, [`WAVE_ROWS`](crate::scorer::WAVE_ROWS) unless the caller chose others.
+        wave_rows: usize,
+    },
+    /// Members write up to so many tokens.
+    Written {
+        /// Tokens.
+        tokens: usize,
+    },
+}
+
+/// A generation's sizes, those of its longest request standing for all. Members' number costs next to nothing: none of
+/// them is stored.
+///
+/// ```
+/// use fura::generation_shape::{AnswerShape, GenerationShape};
+/// use fura::core::estimator::EsConfig;
+/// # let (model, _folder) = fura_tests::tiny::open(1, 32);
+/// let config = model.config();
+/// let shape = GenerationShape {
+///     members: 32,
+///     requests: 8,
+///     prompt: 100,
+///     answer: AnswerShape::Written { tokens: 40 },
+///     from_layer: 0,
+///     shared: 0,
+///     threads: 2,
+/// };
+/// assert!(shape.inference_bytes(config, 32) < shape.training_bytes(config, 32, &EsConfig::default()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GenerationShape {
+    /// Members of the population.
+    pub members: usize,
+    /// Requests that each answers.
+    pub requests: usize,
+    /// Tokens of the longest prompt.
+    pub prompt: usize,
+    /// The answers.
+    pub answer: AnswerShape,
+    /// First trained layer.
+    pub from_layer: usize,
+    /// Layers in which all members of a generation are alike: `from_layer`, or more where layers take turns.
+    pub shared: usize,
+    /// Threads that work side by side, each with buffers of its own.
+    pub threads: usize,
+}
+
+impl GenerationShape {
+    /// Bytes that answering takes beside the mapped model, its tokenizer and the texts themselves: as much for the base
+    /// model as for a population.
+    pub fn inference_bytes(&self, config: &ModelConfig, block: usize) -> u64 {
+        match self.answer {
+            AnswerShape::Scored { answers, tokens, wave_rows } => {
+                self.scoring_bytes(config, block, answers, tokens, wave_rows)
+            }
+            AnswerShape::Written { tokens } => {
+                let plan = RolloutPlan::new(config, self.members, self.shared, self.prompt, tokens);
+                self.threads as u64 * plan.bytes(config, block)
+            }
+        }
+    }
+
+    /// Bytes that training takes: inference's and the estimator's.
+    pub fn training_bytes(&self, config: &ModelConfig, block: usize, es: &EsConfig) -> u64 {
+        self.inference_bytes(config, block) + Estimator::bytes(es, self.coordinates(config)) as u64
+    }
+
+    /// Coordinates of the trained layers: one for each input channel of each linear.
+    pub fn coordinates(&self, config: &ModelConfig) -> usize {
+        config.layers.saturating_sub(self.from_layer) * config.layer_inputs()
+    }
+
+    fn scoring_bytes(
+        &self,
+        config: &ModelConfig,
+        block: usize,
+        answers: usize,
+        tokens: usize,
+        wave_rows: usize,
+    ) -> u64 {
+        // The last token of an answer is never forwarded; every place where answers part is a sequence.
+        let rows = self.prompt + answers * tokens.saturating_sub(1);
+        let branches = answers.saturating_sub(1).max(1);
+        let pairs = (wave_rows / rows.max(1)).max(1);
+        let pass = enough(Plan {
+            rows: wave_rows.max(rows),
+            sequences: pairs * branches,
+            positions: self.prompt + tokens,
+        });
+        let logits = size_of::<f32>() * answers.next_power_of_two();
+        let worker = pass.workspace_bytes(config, block) + Batch::bytes(pass.rows, pass.sequences) + logits;
+        let worker = worker as u64 + KvCache::transient_bytes(config, pass.rows);
+        let states = if self.shared == 0 { 0 } else { self.requests * rows * config.d_model };
+        let scores = self.members * self.requests * answers;
+        self.threads as u64 * worker + (states * size_of::<f32>() + scores * size_of::<f64>()) as u64
+    }
+}
+
+/// What a worker is made for that must hold `needed`: somewhat more, so that a slightly longer prompt does not allocate
+/// again.
+pub(crate) fn enough(needed: Plan) -> Plan {
+    Plan {
+        rows: needed.rows,
+        sequences: needed.sequences.next_power_of_two(),
+        positions: needed.positions.next_multiple_of(64),
+    }
+}
