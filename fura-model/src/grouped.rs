@@ -67,7 +67,7 @@ pub(crate) struct Unrepresentable {
 
 impl<'a> Grouped<'a> {
     /// The same tensor from another row on.
-    pub(crate) fn from_row(self, first: usize) -> Self {
+    pub(crate) fn rows_from(self, first: usize) -> Self {
         Self { first, ..self }
     }
 

@@ -191,7 +191,7 @@ fn source<'a>(
         return Err(ModelError::Shape { file: file(), tensor, found, expected: vec![d_in, all] });
     }
     if let Some(grouped) = gguf.grouped.get(&tensor) {
-        return Ok(Weights::grouped(grouped.from_row(rows.start), d_out));
+        return Ok(Weights::grouped(grouped.rows_from(rows.start), d_out));
     }
     let info = gguf.require_tensor(&tensor)?;
     let data = gguf.tensor_data(&tensor)?;
