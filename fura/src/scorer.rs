@@ -3,9 +3,12 @@
 //! Work is cut into waves of whole (member, question) pairs that fit one workspace; threads take waves from a
 //! binary split, each with a workspace of its own. Neither the cut nor the threads change a bit of the result.
 
+mod wave;
+
 use crate::answerer::Answerer;
 use crate::error::FuraError;
 use crate::evaluation::Success;
+use crate::generation_shape::enough;
 use crate::question::Question;
 use crate::reward::{Reward, best};
 use crate::writer::text_of;
@@ -15,33 +18,14 @@ use fura_model::{
     Workspace,
 };
 use fura_simd::Isa;
-use fura_simd::attention::Span;
 use fura_tasks::Task;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use wave::{Job, Part, SharedJob, Wave, Worker};
 
 /// Rows of a wave: enough that the weights' traffic and a member's transforms are spread over many rows; more
 /// only costs memory.
 pub const WAVE_ROWS: usize = 768;
-
-/// Buffers of one thread.
-#[derive(Debug)]
-struct Worker {
-    workspace: Workspace,
-    cache: KvCache,
-    batch: Batch,
-    logits: Vec<f32>,
-}
-
-/// A run of consecutive (member, question) pairs, member-major.
-#[derive(Clone, Debug)]
-struct Wave {
-    pairs: Range<usize>,
-    /// Where its log-probabilities go.
-    out: Range<usize>,
-    rows: usize,
-}
 
 /// Scores populations on questions. Buffers are reused; scoring the same shapes again allocates nothing.
 #[derive(Debug)]
@@ -260,10 +244,11 @@ impl<'m> Scorer<'m> {
         let old = workers.first().map(|w| (w.workspace.plan(), w.logits.len()));
         // Never less than before: passes of different kinds take turns.
         let most = |new: usize, old: Option<usize>| new.max(old.unwrap_or_default());
+        let needed = enough(needed);
         let plan = Plan {
             rows: most(needed.rows, old.map(|(p, _)| p.rows)),
-            sequences: most(needed.sequences.next_power_of_two(), old.map(|(p, _)| p.sequences)),
-            positions: most(needed.positions.next_multiple_of(64), old.map(|(p, _)| p.positions)),
+            sequences: most(needed.sequences, old.map(|(p, _)| p.sequences)),
+            positions: most(needed.positions, old.map(|(p, _)| p.positions)),
         };
         let logits = most(logits.next_power_of_two(), old.map(|(_, n)| n));
         if workers.len() == self.threads && old == Some((plan, logits)) {
@@ -400,166 +385,5 @@ impl<'a> Scores<'a> {
     pub fn answers(&self, member: usize, question: usize) -> &'a [f64] {
         let all = self.offsets[self.offsets.len() - 1];
         &self.values[member * all..][self.offsets[question]..self.offsets[question + 1]]
-    }
-}
-
-struct Job<'a> {
-    engine: Engine<'a>,
-    members: &'a dyn Members,
-    questions: &'a [Question],
-    offsets: &'a [usize],
-    shared: Shared,
-    part: Part,
-    states: &'a [f32],
-    state_rows: &'a [usize],
-    beginning_rows: &'a [usize],
-    earlier: Option<&'a KvCache>,
-    workers: &'a Mutex<Vec<Worker>>,
-    cancel: &'a AtomicBool,
-}
-
-impl Job<'_> {
-    /// Runs waves whose results go to `out`, which starts at position `start` of all results.
-    fn run(&self, waves: &[Wave], start: usize, out: &mut [f64]) -> Result<(), FuraError> {
-        if let [wave] = waves {
-            return self.wave(wave, out);
-        }
-        let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };
-        let (left, right) = waves.split_at(waves.len() / 2);
-        let cut = middle.out.start;
-        let (first, second) = out.split_at_mut(cut - start);
-        let (a, b) = rayon::join(|| self.run(left, start, first), || self.run(right, cut, second));
-        a.and(b)
-    }
-
-    fn wave(&self, wave: &Wave, out: &mut [f64]) -> Result<(), FuraError> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        with_worker(self.workers, |worker| self.forward(wave, worker, out))
-    }
-
-    fn forward(&self, wave: &Wave, w: &mut Worker, out: &mut [f64]) -> Result<(), FuraError> {
-        let n = self.questions.len();
-        let answers = self.offsets[n];
-        w.batch.clear();
-        for pair in wave.pairs.clone() {
-            let q = &self.questions[pair % n];
-            let (member, i) = ((pair / n) as u32, pair % n);
-            match self.part {
-                Part::Whole => {
-                    q.tree.push(member, &q.prompt, self.members.scope(), self.state_rows[i], &mut w.batch);
-                }
-                Part::Ends => q.tree.push_ends(member, self.state_rows[i], &mut w.batch),
-                Part::Answer => {
-                    let Some((last, beginning)) = q.prompt.split_last() else { continue };
-                    let span = Span { first: self.beginning_rows[i], len: beginning.len() };
-                    let state = self.state_rows[i] + span.len;
-                    q.tree.push_answers(member, *last, span, self.beginning_rows[n], state, &mut w.batch);
-                }
-            }
-        }
-        let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-        if self.part == Part::Whole && self.shared == Shared::Layers(0) {
-            self.engine.forward(self.members, batch, Wanted::Last, cache, ws)?;
-        } else {
-            let (members, wanted) = (self.members, Wanted::Last);
-            self.engine.forward_from(
-                members,
-                batch,
-                self.shared,
-                self.states,
-                wanted,
-                self.earlier,
-                cache,
-                ws,
-            )?;
-        }
-        let mut row = 0;
-        for pair in wave.pairs.clone() {
-            let (m, i) = (pair / n, pair % n);
-            let q = &self.questions[i];
-            let at = m * answers + self.offsets[i] - wave.out.start;
-            let out = &mut out[at..at + q.tree.answers().len()];
-            for branch in q.tree.branches() {
-                let logits = &mut w.logits[..branch.tokens.len()];
-                self.engine.logits_of(&mut w.workspace, row, &branch.tokens, logits);
-                q.tree.accumulate(self.engine.isa(), branch, logits, out);
-                row += 1;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What is computed for each member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// Prompt and answers.
-    Whole,
-    /// The prompt's last token and the answers, after keys and values of a beginning that the base has read.
-    Answer,
-    /// The last tokens before answers part.
-    Ends,
-}
-
-impl Part {
-    /// Rows of a question.
-    fn rows(self, q: &Question) -> usize {
-        match self {
-            Self::Whole => q.rows(),
-            Self::Answer => q.rows() - q.rows().min(q.prompt.len().saturating_sub(1)),
-            Self::Ends => q.tree.branches().len(),
-        }
-    }
-}
-
-/// Runs `f` with a worker of its own. One exists for each thread of the pool, and a wave never waits for another: there
-/// is always one, unless the caller's pool is larger than it said.
-fn with_worker(
-    workers: &Mutex<Vec<Worker>>,
-    f: impl FnOnce(&mut Worker) -> Result<(), FuraError>,
-) -> Result<(), FuraError> {
-    let worker = workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let Some(mut worker) = worker else { return Err(fura_model::ModelError::Threads.into()) };
-    let result = f(&mut worker);
-    workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
-    result
-}
-
-/// What all members share, for one member's worth of waves.
-struct SharedJob<'a> {
-    members: &'a dyn Members,
-    engine: Engine<'a>,
-    questions: &'a [Question],
-    shared: Shared,
-    width: usize,
-    workers: &'a Mutex<Vec<Worker>>,
-    cancel: &'a AtomicBool,
-}
-
-impl SharedJob<'_> {
-    /// Fills `states`, which holds the rows of the waves' questions; `rows[i]` is the first row of question `i`.
-    fn run(&self, waves: &[Wave], rows: &[usize], states: &mut [f32]) -> Result<(), FuraError> {
-        if let [wave] = waves {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            return with_worker(self.workers, |w| {
-                w.batch.clear();
-                for i in wave.pairs.clone() {
-                    let q = &self.questions[i];
-                    q.tree.push(0, &q.prompt, self.members.scope(), 0, &mut w.batch);
-                }
-                let (batch, cache, ws) = (&w.batch, &mut w.cache, &mut w.workspace);
-                Ok(self.engine.states(self.members, batch, self.shared, cache, ws, states)?)
-            });
-        }
-        let Some(middle) = waves.get(waves.len() / 2) else { return Ok(()) };
-        let (left, right) = waves.split_at(waves.len() / 2);
-        let cut = (rows[middle.pairs.start] - rows[left[0].pairs.start]) * self.width;
-        let (first, second) = states.split_at_mut(cut);
-        let (a, b) = rayon::join(|| self.run(left, rows, first), || self.run(right, rows, second));
-        a.and(b)
     }
 }
