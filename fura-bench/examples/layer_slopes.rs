@@ -12,7 +12,7 @@
 //! estimator's step gains in proportion to the first and loses in proportion to the second. "Ratio" is
 //! `slope^2 / curvature`, the gain a direction promises for the noise it costs; "free" where nothing is lost.
 
-use fura::core::layout::Layout;
+use fura::core::layout::{Layout, Scope};
 use fura::core::noise::Noise;
 use fura::core::specialist::Specialist;
 use fura::model::{Materialized, Members, Model, Shared, Transform};
@@ -33,6 +33,7 @@ struct Pairs<'a> {
     group: &'a [Range<usize>],
     noise: Noise,
     sigma: f32,
+    scope: Scope,
 }
 
 impl Members for Pairs<'_> {
@@ -49,6 +50,10 @@ impl Members for Pairs<'_> {
             *x = (c + sigma * *x).clamp(-0.95, 0.95);
         }
         Transform::Coordinates
+    }
+
+    fn scope(&self) -> Scope {
+        self.scope
     }
 }
 
@@ -75,9 +80,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| ())?;
     let layout = model.layout();
+    let mut scope = Scope::Everywhere;
     let mut centre = vec![0.0f32; layout.coordinates()];
     if let Some(file) = files.get(1) {
         let specialist = Specialist::load(file)?;
+        scope = specialist.layout().scope();
         let start = centre.len() - specialist.coordinates().len();
         centre[start..].copy_from_slice(specialist.coordinates());
         let lowest = model.first_layer(specialist.layout()).ok_or("a specialist of another model")?;
@@ -99,7 +106,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         questions.iter().enumerate().map(of).sum::<f64>() / questions.len() as f64
     };
     let at_centre = {
-        let member = Materialized::new(&model, isa, &centre, layout);
+        let member = Materialized::new(&model, isa, &centre, &layout.clone().with_scope(scope));
         fitness(
             &pool
                 .install(|| scorer.score(&member, 1, Shared::Layers(0), &questions, &cancel))?
@@ -111,7 +118,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("| linears | coordinates | slope | curvature | ratio |");
     println!("|---|---|---|---|---|");
     for (name, group) in groups(&model, from, by_kind, group_layers) {
-        let members = Pairs { layout, centre: &centre, group: &group, noise: Noise::new(7), sigma };
+        let members = Pairs { layout, centre: &centre, group: &group, noise: Noise::new(7), sigma, scope };
         let scores =
             pool.install(|| scorer.score(&members, 2 * pairs, Shared::Layers(from), &questions, &cancel))?;
         let scores = scores.ok_or("cancelled")?;

@@ -93,8 +93,8 @@ impl KvCache {
         (2 * config.d_kv() * Precision::Single.bytes()) as u64 * rows as u64
     }
 
-    /// Makes it one for passes through `layers` consecutive layers and at least `rows` positions, which forgets what it
-    /// holds; allocates only to grow.
+    /// Makes it one of `rows` positions for passes through `layers` consecutive layers, which forgets what it holds;
+    /// allocates only to grow.
     pub fn reshape(&mut self, layers: usize, rows: usize) {
         (self.planes, self.rows) = (layers, rows);
         let n = layers * rows * self.width;

@@ -142,6 +142,7 @@ impl ChoiceTree {
     /// each branching point, in order, whose states lie from row `state` on.
     pub fn push_ends(&self, member: u32, state: usize, batch: &mut Batch) {
         for (i, branch) in self.branches.iter().enumerate() {
+            // Any token: the row begins with its state, not with an embedding.
             batch.push_prompt(member, &branch.tokens[..1]);
             batch.set_state_row(state + i);
         }

@@ -128,7 +128,8 @@ impl<'m> Engine<'m> {
     /// As [`Engine::forward`].
     ///
     /// # Panics
-    /// If a sequence's rows lie outside `states`, or a sequence is longer than the one row that goes on.
+    /// If a sequence's rows lie outside `states`, a sequence is longer than the one row that goes on, its own rows of the
+    /// cache lie among those of `earlier`, or `earlier` is of another precision.
     pub fn forward_from(
         &self,
         members: &dyn Members,
@@ -142,6 +143,8 @@ impl<'m> Engine<'m> {
     ) -> Result<(), ModelError> {
         let c = self.model.config();
         place_rows(batch, wanted, rows_of(earlier) + cache.rows(), ws)?;
+        let before = rows_of(earlier);
+        assert!(batch.sequences.iter().all(|s| s.store >= before), "own rows come after the earlier ones");
         assert!(!shared.is_last_attention(c) || batch.rows() == batch.sequences(), "one row for each state");
         let (d, width) = (c.d_model, shared.width(c));
         for s in &batch.sequences {

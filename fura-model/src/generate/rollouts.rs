@@ -98,6 +98,7 @@ impl<'m> Rollouts<'m> {
             }
         }
         let mut done: Vec<Option<Completion>> = vec![None; requests.len() * count];
+        let shared = Shared::Layers(shared);
         let task = Task { members, shared, requests, workers: &self.workers, cancel };
         task.run(&jobs, &mut done)?;
         if cancel.load(Ordering::Relaxed) {
@@ -128,7 +129,7 @@ fn room(context: usize, request: &Request) -> usize {
 /// Everything that jobs read.
 struct Task<'a, 'm> {
     members: &'a dyn Members,
-    shared: usize,
+    shared: Shared,
     requests: &'a [Request],
     workers: &'a Mutex<Vec<Worker<'m>>>,
     cancel: &'a AtomicBool,
@@ -255,14 +256,7 @@ impl<'m> Worker<'m> {
         self.batch.clear();
         push_prompt(&mut self.batch, task.members.scope(), 0, prompt, 0);
         let states = &mut self.states[..prompt.len() * self.engine.model().config().d_model];
-        self.engine.states(
-            task.members,
-            &self.batch,
-            Shared::Layers(task.shared),
-            &mut self.lower,
-            &mut self.ws,
-            states,
-        )
+        self.engine.states(task.members, &self.batch, task.shared, &mut self.lower, &mut self.ws, states)
     }
 
     /// A slot for each member of the group.
@@ -335,14 +329,7 @@ impl<'m> Worker<'m> {
         }
         let d = self.engine.model().config().d_model;
         let states = &mut self.states[(prompt + first) * d..(prompt + self.tree.len()) * d];
-        self.engine.states(
-            task.members,
-            &self.batch,
-            Shared::Layers(task.shared),
-            &mut self.lower,
-            &mut self.ws,
-            states,
-        )
+        self.engine.states(task.members, &self.batch, task.shared, &mut self.lower, &mut self.ws, states)
     }
 
     /// Every live slot's last token through the upper layers, and the next token.
@@ -374,7 +361,7 @@ impl<'m> Worker<'m> {
         self.engine.forward_from(
             task.members,
             batch,
-            Shared::Layers(task.shared),
+            task.shared,
             &self.states,
             Wanted::Last,
             None,
