@@ -164,7 +164,9 @@ fn write(
         let prompt = beginning(model, &episode.prompt())?;
         requests.push(Request { stop: vec!["\n".to_owned()], constraint, ..Request::new(prompt, LINE) });
     }
-    let Some(written) = text_of(model, scorer.isa(), members, requests, SEQUENCES, cancel)? else { return Ok(None) };
+    let Some(written) = text_of(model, scorer.isa(), members, requests, SEQUENCES, cancel)? else {
+        return Ok(None);
+    };
     for (episode, written) in live.iter_mut().zip(&written) {
         let said = |choice: &String| choice.trim() == written.text.trim();
         match episode.choices().iter().position(said).filter(|_| decoding == Decoding::Free) {

@@ -126,7 +126,8 @@ impl GenerationShape {
         if scope == Scope::Answer {
             let row = KvCache::transient_bytes(config, 1) * (config.layers - self.shared) as u64;
             let least = row * beginning as u64;
-            beginnings = (least * self.requests as u64).min((BEGINNING_BYTES - BEGINNING_BYTES % row).max(least));
+            beginnings =
+                (least * self.requests as u64).min((BEGINNING_BYTES - BEGINNING_BYTES % row).max(least));
         }
         let scores = self.members * self.requests * answers;
         let shared = states * size_of::<f32>() + scores * size_of::<f64>();

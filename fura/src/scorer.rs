@@ -252,14 +252,7 @@ impl<'m> Scorer<'m> {
     }
 
     /// Cuts the work on a group of questions into waves and sizes the workspaces.
-    fn plan(
-        &mut self,
-        count: usize,
-        questions: &[Question],
-        group: Range<usize>,
-        part: Part,
-        scope: Scope,
-    ) {
+    fn plan(&mut self, count: usize, questions: &[Question], group: Range<usize>, part: Part, scope: Scope) {
         let answers = &self.offsets[group.start..];
         let (first, all) = (answers[0], answers[group.len()] - answers[0]);
         self.waves.clear();
@@ -443,8 +436,7 @@ impl<'a> Scores<'a> {
     pub fn answers(&self, member: usize, question: usize) -> &'a [f64] {
         assert!(member < self.count, "member {member} of {}", self.count);
         let group = &self.groups[self.groups.partition_point(|g| g.end <= question)];
-        let (first, all) =
-            (self.offsets[group.start], self.offsets[group.end] - self.offsets[group.start]);
+        let (first, all) = (self.offsets[group.start], self.offsets[group.end] - self.offsets[group.start]);
         let at = self.count * first + member * all + self.offsets[question] - first;
         &self.values[at..at + self.offsets[question + 1] - self.offsets[question]]
     }

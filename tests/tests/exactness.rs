@@ -196,8 +196,7 @@ fn waves_and_threads_change_nothing() {
                     (4096, lower, all),
                     (4096, none, one),
                 ] {
-                    let mut scorer =
-                        Scorer::new(&model, isa, threads, rows).with_beginning_bytes(beginnings);
+                    let mut scorer = Scorer::new(&model, isa, threads, rows).with_beginning_bytes(beginnings);
                     let scores = pool
                         .install(|| scorer.score(&members, 6, shared, &questions, &cancel))
                         .unwrap()

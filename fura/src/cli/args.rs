@@ -319,7 +319,7 @@ pub(crate) struct Bench {
 pub(crate) struct Train {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED or phone:SEED/2 of a phone's user;
+    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED or phone:SEED/LEVEL of a phone's user;
     /// countdown:SEED[/N], calls:SEED or extract:SEED, answered in free text
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,

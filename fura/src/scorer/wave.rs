@@ -79,7 +79,10 @@ impl Job<'_> {
                 Part::Ends => q.tree.push_ends(member, self.state_rows[i], &mut w.batch),
                 Part::Answer => {
                     let Some((last, beginning)) = q.prompt.split_last() else { continue };
-                    let span = Span { first: self.beginning_rows[i] - self.beginning_rows[start], len: beginning.len() };
+                    let span = Span {
+                        first: self.beginning_rows[i] - self.beginning_rows[start],
+                        len: beginning.len(),
+                    };
                     let state = self.state_rows[i] + span.len;
                     q.tree.push_answers(member, *last, span, beginnings, state, &mut w.batch);
                 }
