@@ -67,7 +67,7 @@ impl Defaults {
             // A member computes a row where it would compute a prompt, so there is room for more layers and requests.
             settings.from_layer = layers * 2 / 5;
             settings.requests = 24;
-            settings.generations = 200;
+            settings.generations = 150;
         }
         // Every token that is written costs the whole head, whichever layer is perturbed: then members are dear.
         if scored {

@@ -236,17 +236,23 @@ impl<'m> Scorer<'m> {
         let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(w) = workers.first_mut() else { return Ok(()) };
         let engine = Engine::new(self.model, self.isa, Threads::Pool);
-        for i in group {
+        let (states, cache) = (&self.states, &mut self.beginnings);
+        let Worker { batch, workspace, .. } = w;
+        let plan = workspace.plan();
+        batch.clear();
+        for i in group.clone() {
             let beginning = questions[i].prompt.split_last().map_or(&[][..], |(_, b)| b);
-            if beginning.is_empty() {
-                continue;
+            if !beginning.is_empty() {
+                batch.push_beginning(beginning, self.beginning_rows[i] - first);
+                batch.set_state_row(self.state_rows[i]);
             }
-            w.batch.clear();
-            w.batch.push_beginning(beginning, self.beginning_rows[i] - first);
-            w.batch.set_state_row(self.state_rows[i]);
-            let (states, cache) = (&self.states, &mut self.beginnings);
-            let ws = &mut w.workspace;
-            engine.forward_from(members, &w.batch, shared, states, Wanted::Last, None, cache, ws)?;
+            // A pass takes as many as the buffers do.
+            let next = questions.get(i + 1).map_or(0, |q| q.prompt.len());
+            let full = batch.rows() + next > plan.rows || batch.sequences() == plan.sequences;
+            if batch.rows() > 0 && (full || i + 1 == group.end) {
+                engine.forward_from(members, batch, shared, states, Wanted::Last, None, cache, workspace)?;
+                batch.clear();
+            }
         }
         Ok(())
     }

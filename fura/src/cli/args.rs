@@ -329,7 +329,7 @@ pub(crate) struct Train {
     /// Go on from the run log of an interrupted run; its settings are used, the ones given here are ignored
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Generations of the run [default: 200, or 400 where answers are written or --scope is everywhere]
+    /// Generations of the run [default: 150, or 400 where answers are written or --scope is everywhere]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) generations: Option<u32>,
     /// Layers that take turns, one turn a generation, each with its number of antithetic pairs; twice as many members
