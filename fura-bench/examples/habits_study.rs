@@ -20,6 +20,7 @@ use fura::tasks::{Habits, TaskSource};
 use fura::trainer::{Answers, Defaults, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use serde::de::DeserializeOwned;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -57,7 +58,7 @@ fn main() -> Result<()> {
     let every: u32 = settings.take("every", 0)?;
     let block: usize = settings.take("block", 32)?;
     let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
-    let model = Model::open(&model, &cache, block, &mut |_, _| ())?;
+    let model = Model::open(&model, &cache, block, &mut |_, _| ControlFlow::Continue(()))?;
     let d = Defaults::for_model(&model);
     let from_layer = settings.take("from", d.from_layer)?;
     let turns = match settings.text("turns") {

@@ -20,6 +20,7 @@ use fura::trainer::{Answers, Defaults, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -57,7 +58,9 @@ fn main() -> Result<()> {
     }
     let by_template = parsed(text("templates"), 0u8)? == 1;
     let kept = text("specialists").map(PathBuf::from);
-    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| ())?;
+    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     let d = Defaults::for_model(&model);
     let from_layer = parsed(text("from"), d.from_layer)?;
     let turns = match text("turns") {
