@@ -12,13 +12,13 @@
 
 use fura::answerer::Answerer;
 use fura::core::estimator::{EsConfig, Schedule, Shaping};
+use fura::defaults::Defaults;
 use fura::evaluation::{Evaluation, HeldOut, Success};
 use fura::model::{Base, Materialized, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::{Habits, TaskSource};
-use fura::trainer::{Answers, Defaults, RunPlan, Trainer};
-use fura::turns::LayerTurn;
+use fura::trainer::{Answers, RunPlan, Trainer};
 use serde::de::DeserializeOwned;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -59,16 +59,17 @@ fn main() -> Result<()> {
     let block: usize = settings.take("block", 32)?;
     let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
     let model = Model::open(&model, &cache, block, &mut |_, _| ControlFlow::Continue(()))?;
-    let d = Defaults::for_model(&model);
+    let scope = settings.text("scope").map(|s| s.parse()).transpose()?;
+    let d = Defaults::new(model.config(), Answers::Scored, scope);
     let from_layer = settings.take("from", d.from_layer)?;
     let turns = match settings.text("turns") {
         Some(text) if text == "none" => Vec::new(),
         Some(text) => text.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
-        None => LayerTurn::cycle(from_layer, model.config().layers),
+        None => d.turns_from(from_layer, model.config().layers),
     };
     let d = Defaults {
         from_layer,
-        scope: settings.take("scope", d.scope)?,
+        scope: d.scope,
         turns,
         generations: settings.take("generations", d.generations)?,
         pairs: settings.take("pairs", d.pairs)?,

@@ -10,14 +10,14 @@
 
 use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::specialist::Specialist;
+use fura::defaults::Defaults;
 use fura::episodes::{Decoding, EpisodeSuccess, Played, play};
 use fura::model::{Base, Materialized, Members, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::TaskSource;
 use fura::tasks::phone::{Decisions, PhoneSplit};
-use fura::trainer::{Answers, Defaults, RunPlan, Trainer};
-use fura::turns::LayerTurn;
+use fura::trainer::{Answers, RunPlan, Trainer};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -61,13 +61,13 @@ fn main() -> Result<()> {
     let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
         ControlFlow::Continue(())
     })?;
-    let d = Defaults::for_model(&model);
+    let scope = text("scope").map(|s| s.parse()).transpose()?;
+    let d = Defaults::new(model.config(), Answers::Scored, scope);
     let from_layer = parsed(text("from"), d.from_layer)?;
     let turns = match text("turns") {
         Some(turns) => turns.split(',').map(str::parse).collect::<std::result::Result<_, _>>()?,
-        None => LayerTurn::cycle(from_layer, model.config().layers),
+        None => d.turns_from(from_layer, model.config().layers),
     };
-    let scope = parsed(text("scope"), d.scope)?;
     let generations = parsed(text("generations"), d.generations)?;
     let requests = parsed(text("requests"), d.requests)?;
     let config = EsConfig {
@@ -105,7 +105,7 @@ fn main() -> Result<()> {
                 true => Trainer::resume(&model, &source, &log)?.0,
                 false => Trainer::create(
                     &model,
-                    model.layout_from(from_layer).with_scope(scope),
+                    model.layout_from(from_layer).with_scope(d.scope),
                     plan,
                     config.clone(),
                     &log,

@@ -4,7 +4,7 @@ use crate::error::FuraError;
 use crate::question::{Question, beginning};
 use crate::reward::best;
 use crate::scorer::Scorer;
-use crate::writer::text_of;
+use crate::writer::{SEQUENCES, text_of};
 use fura_model::{Constraint, Members, Request, Shared};
 use fura_tasks::phone::{Episode, PhoneTask, solve};
 use fura_tasks::wilson95;
@@ -164,7 +164,9 @@ fn write(
         let prompt = beginning(model, &episode.prompt())?;
         requests.push(Request { stop: vec!["\n".to_owned()], constraint, ..Request::new(prompt, LINE) });
     }
-    let Some(written) = text_of(model, scorer.isa(), members, requests, cancel)? else { return Ok(None) };
+    let Some(written) = text_of(model, scorer.isa(), members, requests, SEQUENCES, cancel)? else {
+        return Ok(None);
+    };
     for (episode, written) in live.iter_mut().zip(&written) {
         let said = |choice: &String| choice.trim() == written.text.trim();
         match episode.choices().iter().position(said).filter(|_| decoding == Decoding::Free) {

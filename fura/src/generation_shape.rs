@@ -1,6 +1,8 @@
 //! What a generation takes in memory, known from shapes before anything is allocated (contract C3).
 
+use crate::scorer::BEGINNING_BYTES;
 use fura_core::estimator::{EsConfig, Estimator};
+use fura_core::layout::Scope;
 use fura_model::{Batch, KvCache, ModelConfig, Plan, RolloutPlan};
 
 /// How large the answers to a request are.
@@ -28,6 +30,7 @@ pub enum AnswerShape {
 /// ```
 /// use fura::generation_shape::{AnswerShape, GenerationShape};
 /// use fura::core::estimator::EsConfig;
+/// use fura::core::layout::Scope;
 /// # let (model, _folder) = fura_tests::tiny::open(1, 32);
 /// let config = model.config();
 /// let shape = GenerationShape {
@@ -36,6 +39,7 @@ pub enum AnswerShape {
 ///     prompt: 100,
 ///     answer: AnswerShape::Written { tokens: 40 },
 ///     from_layer: 0,
+///     scope: Scope::Everywhere,
 ///     shared: 0,
 ///     threads: 2,
 /// };
@@ -53,6 +57,8 @@ pub struct GenerationShape {
     pub answer: AnswerShape,
     /// First trained layer.
     pub from_layer: usize,
+    /// Tokens at which members differ from the base.
+    pub scope: Scope,
     /// Layers in which all members of a generation are alike: `from_layer`, or more where layers take turns.
     pub shared: usize,
     /// Threads that work side by side, each with buffers of its own.
@@ -60,23 +66,28 @@ pub struct GenerationShape {
 }
 
 impl GenerationShape {
-    /// Bytes that answering takes beside the mapped model, its tokenizer and the texts themselves: as much for the base
-    /// model as for a population.
+    /// Bytes that answering as the base takes beside the mapped model, its tokenizer and the texts themselves.
     pub fn inference_bytes(&self, config: &ModelConfig, block: usize) -> u64 {
+        self.answering_bytes(config, block, Scope::Everywhere)
+    }
+
+    /// Bytes that training takes: what its members' answers take, as much as the base's unless they act at answers only,
+    /// and the estimator's.
+    pub fn training_bytes(&self, config: &ModelConfig, block: usize, es: &EsConfig) -> u64 {
+        let estimator = Estimator::bytes(es, self.coordinates(config)) as u64;
+        self.answering_bytes(config, block, self.scope) + estimator
+    }
+
+    fn answering_bytes(&self, config: &ModelConfig, block: usize, scope: Scope) -> u64 {
         match self.answer {
             AnswerShape::Scored { answers, tokens, wave_rows } => {
-                self.scoring_bytes(config, block, answers, tokens, wave_rows)
+                self.scoring_bytes(config, block, (answers, tokens, wave_rows), scope)
             }
             AnswerShape::Written { tokens } => {
                 let plan = RolloutPlan::new(config, self.members, self.shared, self.prompt, tokens);
                 self.threads as u64 * plan.bytes(config, block)
             }
         }
-    }
-
-    /// Bytes that training takes: inference's and the estimator's.
-    pub fn training_bytes(&self, config: &ModelConfig, block: usize, es: &EsConfig) -> u64 {
-        self.inference_bytes(config, block) + Estimator::bytes(es, self.coordinates(config)) as u64
     }
 
     /// Coordinates of the trained layers: one for each input channel of each linear.
@@ -88,14 +99,18 @@ impl GenerationShape {
         &self,
         config: &ModelConfig,
         block: usize,
-        answers: usize,
-        tokens: usize,
-        wave_rows: usize,
+        (answers, tokens, wave_rows): (usize, usize, usize),
+        scope: Scope,
     ) -> u64 {
         // The last token of an answer is never forwarded; every place where answers part is a sequence.
-        let rows = self.prompt + answers * tokens.saturating_sub(1);
-        let branches = answers.saturating_sub(1).max(1);
-        let pairs = (wave_rows / rows.max(1)).max(1);
+        let answer_rows = answers * tokens.saturating_sub(1);
+        let rows = self.prompt + answer_rows;
+        let beginning = self.prompt.saturating_sub(1);
+        let (pair_rows, branches) = match scope {
+            Scope::Everywhere => (rows, answers.saturating_sub(1).max(1)),
+            Scope::Answer => (rows - beginning, answers.max(2)),
+        };
+        let pairs = (wave_rows / pair_rows.max(1)).clamp(1, self.members * self.requests);
         let pass = enough(Plan {
             rows: wave_rows.max(rows),
             sequences: pairs * branches,
@@ -104,9 +119,19 @@ impl GenerationShape {
         let logits = size_of::<f32>() * answers.next_power_of_two();
         let worker = pass.workspace_bytes(config, block) + Batch::bytes(pass.rows, pass.sequences) + logits;
         let worker = worker as u64 + KvCache::transient_bytes(config, pass.rows);
-        let states = if self.shared == 0 { 0 } else { self.requests * rows * config.d_model };
+        let (mut states, mut beginnings) = (0, 0);
+        if self.shared > 0 || scope == Scope::Answer {
+            states = self.requests * rows * config.d_model;
+        }
+        if scope == Scope::Answer {
+            let row = KvCache::transient_bytes(config, 1) * (config.layers - self.shared) as u64;
+            let least = row * beginning as u64;
+            beginnings =
+                (least * self.requests as u64).min((BEGINNING_BYTES - BEGINNING_BYTES % row).max(least));
+        }
         let scores = self.members * self.requests * answers;
-        self.threads as u64 * worker + (states * size_of::<f32>() + scores * size_of::<f64>()) as u64
+        let shared = states * size_of::<f32>() + scores * size_of::<f64>();
+        self.threads as u64 * worker + beginnings + shared as u64
     }
 }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answerer;
+pub mod defaults;
 pub mod episodes;
 pub mod error;
 pub mod evaluation;

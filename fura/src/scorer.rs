@@ -19,6 +19,7 @@ use fura_model::{
 };
 use fura_simd::Isa;
 use fura_tasks::Task;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wave::{Job, Part, SharedJob, Wave, Worker};
@@ -27,24 +28,35 @@ use wave::{Job, Part, SharedJob, Wave, Worker};
 /// only costs memory.
 pub const WAVE_ROWS: usize = 768;
 
+/// Most that the keys and values of prompts' beginnings may take, in bytes; a population answers as many questions at a
+/// time as fit, at least one. Where more would fit, a member's transforms serve more rows; it pays little above this.
+pub const BEGINNING_BYTES: u64 = 32 << 20;
+
+/// Requests that are answered freely side by side: their cache, unlike a wave's, holds all layers.
+const FREE_SEQUENCES: usize = 4;
+
 /// Scores populations on questions. Buffers are reused; scoring the same shapes again allocates nothing.
 #[derive(Debug)]
 pub struct Scorer<'m> {
     model: &'m Model,
     isa: Isa,
     wave_rows: usize,
+    beginning_bytes: u64,
     threads: usize,
     workers: Mutex<Vec<Worker>>,
     waves: Vec<Wave>,
     scores: Vec<f64>,
+    /// First answer of each question among those of all.
     offsets: Vec<usize>,
+    /// Questions that are answered at a time.
+    groups: Vec<Range<usize>>,
     /// What all members share of every question's rows.
     states: Vec<f32>,
     /// First row of each question in `states`.
     state_rows: Vec<usize>,
     /// Keys and values of the prompts' beginnings, where the population shares them.
     beginnings: KvCache,
-    /// First row of each question's beginning there.
+    /// First row of each question's beginning, counted over all questions.
     beginning_rows: Vec<usize>,
     rows: u64,
 }
@@ -56,17 +68,26 @@ impl<'m> Scorer<'m> {
             model,
             isa,
             wave_rows,
+            beginning_bytes: BEGINNING_BYTES,
             threads: threads.max(1),
             workers: Mutex::new(Vec::new()),
             waves: Vec::new(),
             scores: Vec::new(),
             offsets: Vec::new(),
+            groups: Vec::new(),
             states: Vec::new(),
             state_rows: Vec::new(),
             beginnings: KvCache::transient(model.config(), 0),
             beginning_rows: Vec::new(),
             rows: 0,
         }
+    }
+
+    /// The same with another limit than [`BEGINNING_BYTES`]. It changes no bit of the scores.
+    #[must_use]
+    pub fn with_beginning_bytes(mut self, bytes: u64) -> Self {
+        self.beginning_bytes = bytes;
+        self
     }
 
     /// The model.
@@ -79,7 +100,7 @@ impl<'m> Scorer<'m> {
         self.isa
     }
 
-    /// Log-probabilities of the legal answers: member-major, then questions, then answers. Call it inside the
+    /// Log-probabilities of the legal answers of every member. Call it inside the
     /// pool that is to do the work. In what is `shared` every member is as the first one; it is computed once for all
     /// (the same bits, less work). `None` if `cancel` was set meanwhile.
     ///
@@ -105,38 +126,43 @@ impl<'m> Scorer<'m> {
         if part != Part::Whole || shared != Shared::Layers(0) {
             self.share(members, shared, questions, cancel)?;
         }
-        self.plan(count, questions, part, members.scope());
-        if part == Part::Answer {
-            self.read_beginnings(members, shared, questions)?;
-        }
-        let answers = self.offsets[questions.len()];
+        self.group(questions, part, shared);
         self.scores.clear();
-        self.scores.resize(count * answers, 0.0);
-        let job = Job {
-            engine: Engine::new(self.model, self.isa, Threads::Serial),
-            members,
-            questions,
-            offsets: &self.offsets,
-            shared,
-            part,
-            states: &self.states,
-            state_rows: &self.state_rows,
-            beginning_rows: &self.beginning_rows,
-            earlier: (part == Part::Answer).then_some(&self.beginnings),
-            workers: &self.workers,
-            cancel,
-        };
-        job.run(&self.waves, 0, &mut self.scores)?;
+        self.scores.resize(count * self.offsets[questions.len()], 0.0);
+        for g in 0..self.groups.len() {
+            let group = self.groups[g].clone();
+            self.plan(count, questions, group.clone(), part, members.scope());
+            if part == Part::Answer {
+                self.read_beginnings(members, shared, questions, group.clone())?;
+            }
+            let job = Job {
+                engine: Engine::new(self.model, self.isa, Threads::Serial),
+                members,
+                questions,
+                group: group.clone(),
+                offsets: &self.offsets,
+                shared,
+                part,
+                states: &self.states,
+                state_rows: &self.state_rows,
+                beginning_rows: &self.beginning_rows,
+                earlier: (part == Part::Answer).then_some(&self.beginnings),
+                workers: &self.workers,
+                cancel,
+            };
+            let place = count * self.offsets[group.start]..count * self.offsets[group.end];
+            job.run(&self.waves, 0, &mut self.scores[place])?;
+            self.rows += self.waves.iter().map(|w| w.rows as u64).sum::<u64>();
+        }
         if cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        self.rows += self.waves.iter().map(|w| w.rows as u64).sum::<u64>();
-        Ok(Some(Scores { values: &self.scores, offsets: &self.offsets }))
+        Ok(Some(Scores { values: &self.scores, offsets: &self.offsets, groups: &self.groups, count }))
     }
 
-    /// Where the questions' states and beginnings lie.
+    /// Where the questions' answers, states and beginnings lie.
     fn place(&mut self, questions: &[Question], part: Part) {
-        for rows in [&mut self.state_rows, &mut self.beginning_rows] {
+        for rows in [&mut self.offsets, &mut self.state_rows, &mut self.beginning_rows] {
             rows.clear();
             rows.push(0);
         }
@@ -144,8 +170,30 @@ impl<'m> Scorer<'m> {
         for q in questions {
             states += if part == Part::Ends { part.rows(q) } else { q.rows() };
             texts += q.prompt.len().saturating_sub(1);
+            self.offsets.push(self.offsets[self.offsets.len() - 1] + q.tree.answers().len());
             self.state_rows.push(states);
             self.beginning_rows.push(texts);
+        }
+    }
+
+    /// Cuts the questions into groups whose beginnings fit.
+    fn group(&mut self, questions: &[Question], part: Part, shared: Shared) {
+        self.groups.clear();
+        let mut most = usize::MAX;
+        if part == Part::Answer {
+            let c = self.model.config();
+            let row = KvCache::transient_bytes(c, 1) * (c.layers - shared.layers()) as u64;
+            most = usize::try_from(self.beginning_bytes / row.max(1)).unwrap_or(usize::MAX);
+        }
+        let mut first = 0;
+        for i in 0..questions.len() {
+            if i > first && self.beginning_rows[i + 1] - self.beginning_rows[first] > most {
+                self.groups.push(first..i);
+                first = i;
+            }
+        }
+        if !questions.is_empty() {
+            self.groups.push(first..questions.len());
         }
     }
 
@@ -160,7 +208,7 @@ impl<'m> Scorer<'m> {
         let c = self.model.config();
         let width = shared.width(c);
         self.states.resize(self.state_rows[questions.len()] * width, 0.0);
-        self.plan(1, questions, Part::Whole, members.scope());
+        self.plan(1, questions, 0..questions.len(), Part::Whole, members.scope());
         let job = SharedJob {
             members,
             engine: Engine::new(self.model, self.isa, Threads::Serial),
@@ -173,23 +221,28 @@ impl<'m> Scorer<'m> {
         job.run(&self.waves, &self.state_rows, &mut self.states)
     }
 
-    /// Forwards every prompt but its last token through the layers above those that are shared, as the base, for its keys
-    /// and values there.
+    /// Forwards every prompt of a group but its last token through the layers above those that are shared, as the base,
+    /// for its keys and values there.
     fn read_beginnings(
         &mut self,
         members: &dyn Members,
         shared: Shared,
         questions: &[Question],
+        group: Range<usize>,
     ) -> Result<(), FuraError> {
         let layers = self.model.config().layers - shared.layers();
-        self.beginnings.reshape(layers, self.beginning_rows[questions.len()]);
+        let first = self.beginning_rows[group.start];
+        self.beginnings.reshape(layers, self.beginning_rows[group.end] - first);
         let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(w) = workers.first_mut() else { return Ok(()) };
         let engine = Engine::new(self.model, self.isa, Threads::Pool);
-        for (i, q) in questions.iter().enumerate() {
-            let Some((_, beginning)) = q.prompt.split_last().filter(|(_, b)| !b.is_empty()) else { continue };
+        for i in group {
+            let beginning = questions[i].prompt.split_last().map_or(&[][..], |(_, b)| b);
+            if beginning.is_empty() {
+                continue;
+            }
             w.batch.clear();
-            w.batch.push_beginning(beginning, self.beginning_rows[i]);
+            w.batch.push_beginning(beginning, self.beginning_rows[i] - first);
             w.batch.set_state_row(self.state_rows[i]);
             let (states, cache) = (&self.states, &mut self.beginnings);
             let ws = &mut w.workspace;
@@ -198,21 +251,17 @@ impl<'m> Scorer<'m> {
         Ok(())
     }
 
-    /// Cuts the work into waves and sizes the workspaces.
-    fn plan(&mut self, count: usize, questions: &[Question], part: Part, scope: Scope) {
-        self.offsets.clear();
-        self.offsets.push(0);
-        for q in questions {
-            self.offsets.push(self.offsets[self.offsets.len() - 1] + q.tree.answers().len());
-        }
-        let answers = self.offsets[questions.len()];
+    /// Cuts the work on a group of questions into waves and sizes the workspaces.
+    fn plan(&mut self, count: usize, questions: &[Question], group: Range<usize>, part: Part, scope: Scope) {
+        let answers = &self.offsets[group.start..];
+        let (first, all) = (answers[0], answers[group.len()] - answers[0]);
         self.waves.clear();
         let (mut longest, mut logits, mut largest, mut sequences) = (1, 1, self.wave_rows, 1);
         let mut wave = Wave { pairs: 0..0, out: 0..0, rows: 0 };
         let mut wave_sequences = 0;
-        for pair in 0..count * questions.len() {
-            let (m, i) = (pair / questions.len(), pair % questions.len());
-            let q = &questions[i];
+        for pair in 0..count * group.len() {
+            let (m, i) = (pair / group.len(), pair % group.len());
+            let q = &questions[group.start + i];
             let rows = part.rows(q);
             if wave.rows > 0 && wave.rows + rows > self.wave_rows {
                 self.waves.push(wave.clone());
@@ -221,7 +270,7 @@ impl<'m> Scorer<'m> {
             }
             wave.rows += rows;
             wave.pairs.end = pair + 1;
-            wave.out.end = m * answers + self.offsets[i + 1];
+            wave.out.end = m * all + answers[i + 1] - first;
             wave_sequences += q.tree.branches().len() + usize::from(scope == Scope::Answer);
             sequences = sequences.max(wave_sequences);
             largest = largest.max(wave.rows);
@@ -280,7 +329,7 @@ impl<'m> Scorer<'m> {
             Request::new(q.prompt.clone(), q.rewarded().map(Vec::len).max().unwrap_or_default())
         };
         let requests: Vec<Request> = questions.iter().map(request).collect();
-        let Some(written) = text_of(self.model, self.isa, members, requests, cancel)? else {
+        let Some(written) = text_of(self.model, self.isa, members, requests, FREE_SEQUENCES, cancel)? else {
             return Ok(None);
         };
         let right = |(q, c): &(&Question, &Completion)| q.rewarded().any(|a| c.tokens.starts_with(a));
@@ -375,6 +424,8 @@ impl Answerer for Scorer<'_> {
 pub struct Scores<'a> {
     values: &'a [f64],
     offsets: &'a [usize],
+    groups: &'a [Range<usize>],
+    count: usize,
 }
 
 impl<'a> Scores<'a> {
@@ -383,7 +434,10 @@ impl<'a> Scores<'a> {
     /// # Panics
     /// If there is no such member or question.
     pub fn answers(&self, member: usize, question: usize) -> &'a [f64] {
-        let all = self.offsets[self.offsets.len() - 1];
-        &self.values[member * all..][self.offsets[question]..self.offsets[question + 1]]
+        assert!(member < self.count, "member {member} of {}", self.count);
+        let group = &self.groups[self.groups.partition_point(|g| g.end <= question)];
+        let (first, all) = (self.offsets[group.start], self.offsets[group.end] - self.offsets[group.start]);
+        let at = self.count * first + member * all + self.offsets[question] - first;
+        &self.values[at..at + self.offsets[question + 1] - self.offsets[question]]
     }
 }

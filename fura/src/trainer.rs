@@ -3,9 +3,8 @@
 use crate::answerer::Answerer;
 use crate::error::FuraError;
 use crate::reward::Reward;
-use crate::turns::LayerTurn;
 use fura_core::estimator::{EsConfig, Estimator, GenerationReport};
-use fura_core::layout::{Layout, Scope};
+use fura_core::layout::Layout;
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
 use fura_core::specialist::{Provenance, Specialist};
 use fura_model::{Model, Population, Shared};
@@ -63,53 +62,6 @@ impl RunPlan {
             found: e.to_string(),
             expected: "a plan written by fura train".to_owned(),
         })
-    }
-}
-
-/// The settings of a run that nobody chose otherwise, from the study in docs/src/reports/habits.md.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Defaults {
-    /// First trained layer.
-    pub from_layer: usize,
-    /// Tokens at which the specialist acts.
-    pub scope: Scope,
-    /// Generations.
-    pub generations: u32,
-    /// Antithetic pairs that `alpha` is meant for; those of a generation that perturbs all trained layers.
-    pub pairs: u32,
-    /// Layers that take turns; empty if every generation perturbs all trained layers.
-    pub turns: Vec<LayerTurn>,
-    /// Requests a generation.
-    pub requests: usize,
-    /// Standard deviation of the perturbation.
-    pub sigma: f32,
-    /// Step size.
-    pub alpha: f32,
-    /// Share of the step size that is left at the end.
-    pub final_alpha: f32,
-    /// What is maximized.
-    pub reward: Reward,
-}
-
-impl Defaults {
-    /// The defaults for a model: they depend on its depth alone.
-    pub fn for_model(model: &Model) -> Self {
-        let layers = model.config().layers;
-        let from_layer = layers - layers.div_ceil(10);
-        Self {
-            // The upper tenth: there the fitness has most slope for its curvature, and the layers below are computed
-            // once for the whole population.
-            from_layer,
-            scope: Scope::Everywhere,
-            turns: LayerTurn::cycle(from_layer, layers),
-            generations: 400,
-            pairs: 16,
-            requests: 8,
-            sigma: 0.2,
-            alpha: 0.1,
-            final_alpha: 0.05,
-            reward: Reward::LogExpected,
-        }
     }
 }
 

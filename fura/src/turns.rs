@@ -36,8 +36,8 @@ pub struct LayerTurn {
 }
 
 impl LayerTurn {
-    /// The turns by default, for a model of `layers` layers trained from `from_layer` on: the layers below the top
-    /// from above, each after a turn of the top layer, which learns most for its work.
+    /// The turns by default where members act everywhere, for a model of `layers` layers trained from `from_layer` on: the
+    /// layers below the top from above, each after a turn of the top layer, which learns most for its work.
     ///
     /// # Panics
     /// If there is no layer.
@@ -50,6 +50,19 @@ impl LayerTurn {
         });
         let cycle: Vec<Self> = below.flat_map(|turn| [top.clone(), turn]).collect();
         if cycle.is_empty() { vec![top] } else { cycle }
+    }
+
+    /// The turns by default where members act at answers only: the top layer after attention, which costs least, then all
+    /// trained layers together.
+    ///
+    /// # Panics
+    /// If there is no layer.
+    pub fn top_and_all(from_layer: usize, layers: usize) -> Vec<Self> {
+        assert!(from_layer < layers, "no such layer");
+        vec![
+            Self { layers: layers - 1..layers, after_attention: true, pairs: 512 },
+            Self { layers: from_layer..layers, after_attention: false, pairs: 96 },
+        ]
     }
 
     /// The turn over the linears of [`Model::layout_from`]`(from_layer)`.
@@ -113,6 +126,8 @@ mod tests {
         let text = |cycle: Vec<LayerTurn>| cycle.iter().map(LayerTurn::to_string).collect::<Vec<_>>();
         assert_eq!(text(LayerTurn::cycle(29, 30)), ["29x192"]);
         assert_eq!(text(LayerTurn::cycle(27, 30)), ["29x192", "28x64", "29x192", "27x32"]);
+        assert_eq!(text(LayerTurn::top_and_all(12, 30)), ["29ax512", "12-29x96"]);
+        assert_eq!(text(LayerTurn::top_and_all(29, 30)), ["29ax512", "29x96"]);
         let deep = LayerTurn::cycle(0, 40);
         let below = deep.iter().skip(1).step_by(2).rev().map(|turn| turn.layers.clone());
         assert!(below.eq((0..39).map(|l| l..l + 1)));

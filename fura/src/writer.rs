@@ -15,21 +15,22 @@ use fura_tasks::{Grade, Task};
 use std::sync::atomic::AtomicBool;
 
 /// Requests of one member that are worked on side by side, and rows of their passes unless a prompt is longer.
-const SEQUENCES: usize = 32;
+pub(crate) const SEQUENCES: usize = 32;
 const ROWS: usize = 512;
 
-/// What one member writes after each prompt, many of them side by side. `None` if cancelled.
+/// What one member writes after each prompt, up to `side_by_side` at a time. `None` if cancelled.
 pub(crate) fn text_of(
     model: &Model,
     isa: Isa,
     members: &dyn Members,
     requests: Vec<Request>,
+    side_by_side: usize,
     cancel: &AtomicBool,
 ) -> Result<Option<Vec<Completion>>, ModelError> {
     let context = model.config().context;
     let positions =
         requests.iter().map(|r| r.prompt.len().saturating_add(r.max_tokens).min(context)).max().unwrap_or(1);
-    let plan = Plan { rows: ROWS.max(positions), sequences: SEQUENCES.min(requests.len()), positions };
+    let plan = Plan { rows: ROWS.max(positions), sequences: side_by_side.min(requests.len()), positions };
     let mut generator = Generator::new(model, plan, (plan.sequences + 1) * positions, Precision::Single);
     let engine = Engine::new(model, isa, Threads::Pool);
     engine.generate_until(members, requests, &mut generator, cancel)
@@ -77,7 +78,7 @@ impl<'m> Writer<'m> {
         let requests: Vec<Request> = questions.iter().map(|q| q.request.clone()).collect();
         let written = match count {
             // A single member shares nothing with others, but its passes may serve many questions.
-            1 => text_of(self.rollouts.model(), self.isa, members, requests, cancel)?,
+            1 => text_of(self.rollouts.model(), self.isa, members, requests, SEQUENCES, cancel)?,
             _ => self.rollouts.complete(members, count, shared.layers(), &requests, cancel)?,
         };
         let Some(written) = written else { return Ok(None) };

@@ -231,7 +231,7 @@ fn bad_input_is_one_line_with_file_field_and_place_and_nothing_is_written() {
     let e = f.refused(&format!("{TRAIN} --out x.fura --from-layer 2"));
     assert!(e.contains("from-layer"), "{e}");
     for turns in ["2x4", "0x4"] {
-        let train = TRAIN.replace("--pairs 4", &format!("--turns {turns}"));
+        let train = TRAIN.replace("--pairs 4", &format!("--from-layer 1 --turns {turns}"));
         let e = f.refused(&format!("{train} --out x.fura"));
         assert!(e.contains("--turns") && e.contains(turns) && e.contains("layers from 1 to 1"), "{e}");
     }

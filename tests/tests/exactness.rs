@@ -5,7 +5,7 @@ use fura::core::estimator::{EsConfig, Estimator};
 use fura::core::layout::Scope;
 use fura::question::Question;
 use fura::reward::Reward;
-use fura::scorer::Scorer;
+use fura::scorer::{BEGINNING_BYTES, Scorer};
 use fura::simd::Isa;
 use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
@@ -186,10 +186,17 @@ fn waves_and_threads_change_nothing() {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 // With the lower layer computed once for all members, and by each of them.
                 let lower = Shared::Layers(1);
-                for (rows, shared) in
-                    [(1, none), (40, lower), (100, none), (100, lower), (4096, lower), (4096, none)]
-                {
-                    let mut scorer = Scorer::new(&model, isa, threads, rows);
+                // Prompts' beginnings one question at a time, a few, or all.
+                let (one, few, all) = (0, 40_000, BEGINNING_BYTES);
+                for (rows, shared, beginnings) in [
+                    (1, none, few),
+                    (40, lower, one),
+                    (100, none, all),
+                    (100, lower, few),
+                    (4096, lower, all),
+                    (4096, none, one),
+                ] {
+                    let mut scorer = Scorer::new(&model, isa, threads, rows).with_beginning_bytes(beginnings);
                     let scores = pool
                         .install(|| scorer.score(&members, 6, shared, &questions, &cancel))
                         .unwrap()
@@ -200,7 +207,7 @@ fn waves_and_threads_change_nothing() {
                         .collect();
                     assert_eq!(
                         reference, all,
-                        "{isa:?} {threads} threads, waves of {rows}, {shared:?} shared, {scope:?}"
+                        "{isa:?} {threads} threads, waves of {rows}, {shared:?} shared, {beginnings} bytes, {scope:?}"
                     );
                 }
             }

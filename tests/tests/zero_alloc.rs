@@ -2,6 +2,7 @@
 //! binary of its own, since the counting allocator is process-wide.
 
 use fura::core::estimator::EsConfig;
+use fura::core::layout::Scope;
 use fura::model::tokenizer::Specials;
 use fura::model::{Base, Constraint, Engine, Event, Generator, Plan, Precision, Request, Sampling, Threads};
 use fura::reward::Reward;
@@ -52,7 +53,7 @@ fn training() {
     let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
     let source = TaskSource::File { set, seed: 1 };
     let cancel = AtomicBool::new(false);
-    for threads in 1..=3 {
+    for (threads, scope) in (1..=3).flat_map(|n| [(n, Scope::Everywhere), (n, Scope::Answer)]) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let plan = RunPlan {
             tasks: source.describe(),
@@ -69,10 +70,11 @@ fn training() {
             _ => Vec::new(),
         };
         let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, turns, ..EsConfig::default() };
-        let log = folder.path().join(format!("{threads}.runlog"));
-        let mut trainer =
-            Trainer::create(&model, model.layout_from(threads % 2), plan, config, &log).unwrap();
-        let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64);
+        let log = folder.path().join(format!("{threads}{scope:?}.runlog"));
+        let layout = model.layout_from(threads % 2).with_scope(scope);
+        let mut trainer = Trainer::create(&model, layout, plan, config, &log).unwrap();
+        // So few that prompts are read in several groups.
+        let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64).with_beginning_bytes(40_000);
         let questions = trainer.questions(&scorer, &source).unwrap();
         let (warm, counted) = pool.install(|| {
             let mut step = || trainer.step(&mut scorer, &questions, &cancel).unwrap().unwrap();
@@ -87,7 +89,7 @@ fn training() {
             (before, ALLOCATIONS.load(Ordering::SeqCst) - before)
         });
         assert!(warm > 0, "the allocator counts");
-        assert_eq!(counted, 0, "{threads} threads: allocations in 20 generations");
+        assert_eq!(counted, 0, "{threads} threads, {scope:?}: allocations in 20 generations");
     }
 }
 

@@ -12,6 +12,7 @@ mod measure;
 mod synthetic;
 
 use fura::core::estimator::EsConfig;
+use fura::core::layout::Scope;
 use fura::generation_shape::{AnswerShape, GenerationShape};
 use fura::model::{Model, ModelConfig};
 use measure::Work;
@@ -52,6 +53,7 @@ impl Study {
             prompt: self.prompt,
             answer,
             from_layer: 0,
+            scope: Scope::Everywhere,
             shared: 0,
             threads: self.threads,
         }

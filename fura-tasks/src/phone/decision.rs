@@ -14,9 +14,9 @@ use crate::task::{Split, Task};
 /// The most states that the search for the way of a decision looks at.
 const SEARCHED: usize = 20_000;
 
-/// Decisions of one user whose hidden habits decide: `phone:SEED` or `phone:SEED/2`.
+/// Decisions of one user whose hidden habits decide: `phone:SEED` of level 1, or `phone:SEED/LEVEL` of levels 1 to LEVEL.
 ///
-/// At level 1 a decision is a whole task: one action, whose outcome is its reward. With level 2 there are also the
+/// At level 1 a decision is a whole task: one action, whose outcome is its reward. Higher levels also have the
 /// decisions of tasks of several actions: the episode stands somewhere on a shortest way, and an action is right when
 /// the task can still be done in the least number of actions. That is the outcome of the episode if it goes on as
 /// well as possible, which [`solve`] tells; an agent alone would have to learn it from whole episodes.
@@ -37,16 +37,10 @@ pub struct Decisions {
 }
 
 impl Decisions {
-    /// The decisions of a user up to a level, 1 or 2.
-    ///
-    /// # Errors
-    ///
-    /// Another level.
-    pub fn new(user: User, level: Level) -> Result<Self, PhoneError> {
-        if level.get() > 2 {
-            return Err(PhoneError::BadName { found: format!("phone:{}/{}", user.seed(), level.get()) });
-        }
-        Ok(Self { user, level })
+    /// The decisions of a user up to a level.
+    #[must_use]
+    pub fn new(user: User, level: Level) -> Self {
+        Self { user, level }
     }
 
     /// The user.
@@ -87,7 +81,7 @@ impl Decisions {
         self.tasks(PhoneSplit::Phrasings, Split::Phrasings, 0, n)
     }
 
-    /// `n` whole tasks of a split whose habits decide, of level 1 and, with level 2, of level 2.
+    /// `n` whole tasks of a split whose habits decide, of all levels up to this one.
     #[must_use]
     pub fn whole(&self, split: PhoneSplit, n: usize) -> Vec<PhoneTask> {
         let mut tasks = Vec::with_capacity(n);
@@ -187,21 +181,17 @@ fn remaining(episode: &Episode, left: usize) -> bool {
 impl FromStr for Decisions {
     type Err = PhoneError;
 
-    /// Reads `phone:SEED` or `phone:SEED/LEVEL`, the seed a decimal integer below 2^64, the level 1 or 2.
+    /// Reads `phone:SEED` or `phone:SEED/LEVEL`, the seed a decimal integer below 2^64, the level 1 to 4.
     fn from_str(text: &str) -> Result<Self, PhoneError> {
         let bad = || PhoneError::BadName { found: text.chars().take(80).collect() };
         let name = text.strip_prefix("phone:").ok_or_else(bad)?;
         let (seed, level) = name.split_once('/').unwrap_or((name, "1"));
-        let level = match level {
-            "1" => Level::ALL[0],
-            "2" => Level::ALL[1],
-            _ => return Err(bad()),
-        };
+        let level = Level::ALL.into_iter().find(|l| l.get().to_string() == level).ok_or_else(bad)?;
         // `parse` alone would take a plus sign.
         if !seed.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(bad());
         }
-        Self::new(User::new(seed.parse().map_err(|_| bad())?), level)
+        Ok(Self::new(User::new(seed.parse().map_err(|_| bad())?), level))
     }
 }
 
@@ -209,9 +199,10 @@ impl FromStr for Decisions {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PhoneError {
-    /// It is not `phone:SEED` or `phone:SEED/2`.
+    /// It is not `phone:SEED` or `phone:SEED/LEVEL`.
     #[error(
-        "{found:?} names no phone; write phone:SEED for level 1 or phone:SEED/2 for levels 1 and 2, SEED below 2^64"
+        "{found:?} names no phone; write phone:SEED for level 1 or phone:SEED/LEVEL for levels 1 to LEVEL, 2 to 4, SEED \
+         below 2^64"
     )]
     BadName {
         /// The beginning of the text.

@@ -258,9 +258,9 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_048_576),
           conflicts_with_all = ["memory", "context", "kv"])]
     pub(crate) members: Option<u32>,
-    /// Training: requests of a generation
-    #[arg(long, value_name = "N", default_value_t = 8, requires = "members", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub(crate) requests: u32,
+    /// Training: requests of a generation [default: 24, or 8 where answers are written or --scope is everywhere]
+    #[arg(long, value_name = "N", requires = "members", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub(crate) requests: Option<u32>,
     /// Training: tokens of the longest prompt
     #[arg(long, value_name = "N", default_value_t = 128, requires = "members", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub(crate) prompt: u32,
@@ -273,9 +273,12 @@ pub(crate) struct PlanArgs {
     /// Training: members write their answers
     #[arg(long, requires = "members", conflicts_with = "answers")]
     pub(crate) written: bool,
-    /// Training: first trained layer [default: the upper tenth of the layers]
+    /// Training: first trained layer [default: that of fura train]
     #[arg(long, value_name = "L", requires = "members")]
     pub(crate) from_layer: Option<usize>,
+    /// Training: tokens at which the specialist acts [default: that of fura train]
+    #[arg(long, value_name = "SCOPE", requires = "members")]
+    pub(crate) scope: Option<Scope>,
 }
 
 #[derive(Args)]
@@ -316,7 +319,7 @@ pub(crate) struct Bench {
 pub(crate) struct Train {
     /// GGUF file, or a folder with config.json, safetensors files and tokenizer.json
     pub(crate) model: PathBuf,
-    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED or phone:SEED/2 of a phone's user;
+    /// Task file (JSON Lines), or generated tasks: habits:SEED, phone:SEED or phone:SEED/LEVEL of a phone's user;
     /// countdown:SEED[/N], calls:SEED or extract:SEED, answered in free text
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: String,
@@ -326,18 +329,20 @@ pub(crate) struct Train {
     /// Go on from the run log of an interrupted run; its settings are used, the ones given here are ignored
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Generations of the run [default: 400]
+    /// Generations of the run [default: 200, or 400 where answers are written or --scope is everywhere]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) generations: Option<u32>,
     /// Layers that take turns, one turn a generation, each with its number of antithetic pairs; twice as many members
-    /// answer the requests [default: each trained layer by itself, after a turn of the top one, such as
-    /// 29x192,28x64,29x192,27x32; none where answers are written]
+    /// answer the requests; 29a leaves that layer's attention alone [default: the top layer after attention, then all
+    /// trained layers, such as 29ax512,12-29x96; with --scope everywhere each trained layer by itself, after a turn of the
+    /// top one, such as 29x192,28x64,29x192,27x32; none where answers are written]
     #[arg(long, value_name = "LAYERxPAIRS", value_delimiter = ',')]
     pub(crate) turns: Option<Vec<LayerTurn>>,
     /// Instead of turns, perturb all trained layers together in every generation, with so many antithetic pairs
     #[arg(long, value_name = "N", conflicts_with = "turns", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) pairs: Option<u32>,
-    /// Requests that every member answers in a generation [default: 8]
+    /// Requests that every member answers in a generation [default: 24, or 8 where answers are written or --scope is
+    /// everywhere]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) requests: Option<u32>,
     /// Standard deviation of the perturbation, relative to the singular values [default: 0.2]
@@ -361,11 +366,12 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) block: u16,
     /// First layer to train; those below stay the base's and are computed once for the whole population
-    /// [default: the upper tenth of the model]
+    /// [default: the upper three fifths of the model, or the upper tenth where answers are written or --scope is
+    /// everywhere]
     #[arg(long, value_name = "N")]
     pub(crate) from_layer: Option<usize>,
     /// Tokens at which the specialist acts: everywhere, or answer for a prompt's last token and what follows. The base
-    /// then reads prompts for the whole population, so low layers cost little [default: everywhere]
+    /// then reads prompts for the whole population, so low layers cost little [default: answer, or everywhere where answers are written]
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<Scope>,
     /// Seed of the perturbations

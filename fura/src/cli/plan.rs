@@ -5,9 +5,11 @@ use super::args::{Common, PlanArgs};
 use super::session::BLOCK;
 use anyhow::{Result, bail};
 use fura::core::estimator::EsConfig;
+use fura::defaults::Defaults;
 use fura::generation_shape::{AnswerShape, GenerationShape};
 use fura::model::{GenerationPlan, Materialized, Model, ModelConfig, Precision};
 use fura::scorer::WAVE_ROWS;
+use fura::trainer::Answers;
 use serde_json::json;
 
 /// Context to plan for when a model's own is longer.
@@ -68,7 +70,12 @@ pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
 /// A generation of training.
 fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig) -> Result<Outcome> {
     let tokens = args.tokens as usize;
-    let from_layer = args.from_layer.unwrap_or(config.layers - config.layers.div_ceil(10));
+    let answers = match args.written {
+        true => Answers::Written { temperature: 0.0 },
+        false => Answers::Scored,
+    };
+    let d = Defaults::new(config, answers, args.scope);
+    let (from_layer, scope) = (args.from_layer.unwrap_or(d.from_layer), d.scope);
     if from_layer >= config.layers {
         bail!("--from-layer is {from_layer}, expected 0 to {}, the model's last layer", config.layers - 1);
     }
@@ -78,13 +85,14 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
     }
     let shape = GenerationShape {
         members: members as usize,
-        requests: args.requests as usize,
+        requests: args.requests.map_or(d.requests, |n| n as usize),
         prompt: args.prompt as usize,
         answer: match args.written {
             true => AnswerShape::Written { tokens },
             false => AnswerShape::Scored { answers: args.answers as usize, tokens, wave_rows: WAVE_ROWS },
         },
         from_layer,
+        scope,
         shared: from_layer,
         threads: common
             .threads
@@ -101,6 +109,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
                 "requests": shape.requests,
                 "threads": shape.threads,
                 "from_layer": from_layer,
+                "scope": scope,
                 "coordinates": shape.coordinates(config),
                 "inference_bytes": inference,
                 "training_bytes": training,

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use fura::answerer::Answerer;
 use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::runlog::{RunHistory, RunLog};
+use fura::defaults::Defaults;
 use fura::evaluation::{Evaluation, HeldOut};
 use fura::model::{Base, Materialized, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
-use fura::trainer::{Answers, Defaults, RunPlan, Trainer, training};
-use fura::turns::LayerTurn;
+use fura::trainer::{Answers, RunPlan, Trainer, training};
 use fura::writer::Writer;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -208,7 +208,7 @@ impl Summary {
 
 /// The defaults for the model, with what was chosen on the command line.
 fn settings(args: &Train, model: &Model, answers: Answers) -> Result<Defaults> {
-    let d = Defaults::for_model(model);
+    let d = Defaults::new(model.config(), answers, args.scope);
     let layers = model.config().layers;
     let from_layer = args.from_layer.unwrap_or(d.from_layer);
     if from_layer >= layers {
@@ -216,14 +216,12 @@ fn settings(args: &Train, model: &Model, answers: Answers) -> Result<Defaults> {
     }
     let turns = match (&args.turns, args.pairs) {
         (Some(turns), _) => turns.clone(),
-        (None, Some(_)) => Vec::new(),
-        // Every token that is written costs the whole head, whichever layer is perturbed, so members are dear.
-        (None, None) if answers != Answers::Scored => Vec::new(),
-        (None, None) => LayerTurn::cycle(from_layer, layers),
+        (None, None) if !d.turns.is_empty() => d.turns_from(from_layer, layers),
+        (None, _) => Vec::new(),
     };
     Ok(Defaults {
         from_layer,
-        scope: args.scope.unwrap_or(d.scope),
+        scope: d.scope,
         turns,
         generations: args.generations.unwrap_or(d.generations),
         pairs: args.pairs.unwrap_or(d.pairs),

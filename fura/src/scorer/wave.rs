@@ -17,11 +17,11 @@ pub(super) struct Worker {
     pub(super) logits: Vec<f32>,
 }
 
-/// A run of consecutive (member, question) pairs, member-major.
+/// A run of consecutive (member, question) pairs of a group of questions, member-major.
 #[derive(Clone, Debug)]
 pub(super) struct Wave {
     pub(super) pairs: Range<usize>,
-    /// Where its log-probabilities go.
+    /// Where its log-probabilities go among those of the group.
     pub(super) out: Range<usize>,
     pub(super) rows: usize,
 }
@@ -30,6 +30,7 @@ pub(super) struct Job<'a> {
     pub(super) engine: Engine<'a>,
     pub(super) members: &'a dyn Members,
     pub(super) questions: &'a [Question],
+    pub(super) group: Range<usize>,
     pub(super) offsets: &'a [usize],
     pub(super) shared: Shared,
     pub(super) part: Part,
@@ -63,12 +64,14 @@ impl Job<'_> {
     }
 
     fn forward(&self, wave: &Wave, w: &mut Worker, out: &mut [f64]) -> Result<(), FuraError> {
-        let n = self.questions.len();
-        let answers = self.offsets[n];
+        let Range { start, end } = self.group;
+        let n = end - start;
+        let (first, answers) = (self.offsets[start], self.offsets[end] - self.offsets[start]);
+        let beginnings = self.beginning_rows[end] - self.beginning_rows[start];
         w.batch.clear();
         for pair in wave.pairs.clone() {
-            let q = &self.questions[pair % n];
-            let (member, i) = ((pair / n) as u32, pair % n);
+            let (member, i) = ((pair / n) as u32, start + pair % n);
+            let q = &self.questions[i];
             match self.part {
                 Part::Whole => {
                     q.tree.push(member, &q.prompt, self.members.scope(), self.state_rows[i], &mut w.batch);
@@ -76,9 +79,12 @@ impl Job<'_> {
                 Part::Ends => q.tree.push_ends(member, self.state_rows[i], &mut w.batch),
                 Part::Answer => {
                     let Some((last, beginning)) = q.prompt.split_last() else { continue };
-                    let span = Span { first: self.beginning_rows[i], len: beginning.len() };
+                    let span = Span {
+                        first: self.beginning_rows[i] - self.beginning_rows[start],
+                        len: beginning.len(),
+                    };
                     let state = self.state_rows[i] + span.len;
-                    q.tree.push_answers(member, *last, span, self.beginning_rows[n], state, &mut w.batch);
+                    q.tree.push_answers(member, *last, span, beginnings, state, &mut w.batch);
                 }
             }
         }
@@ -100,9 +106,9 @@ impl Job<'_> {
         }
         let mut row = 0;
         for pair in wave.pairs.clone() {
-            let (m, i) = (pair / n, pair % n);
+            let (m, i) = (pair / n, start + pair % n);
             let q = &self.questions[i];
-            let at = m * answers + self.offsets[i] - wave.out.start;
+            let at = m * answers + self.offsets[i] - first - wave.out.start;
             let out = &mut out[at..at + q.tree.answers().len()];
             for branch in q.tree.branches() {
                 let logits = &mut w.logits[..branch.tokens.len()];

@@ -213,10 +213,12 @@ fn users_differ_and_prompts_do_not_show_it() {
 
 #[test]
 fn decisions_are_well_formed_short_and_decided_by_outcomes() {
-    for name in ["phone:3", "phone:3/2"] {
+    for name in ["phone:3", "phone:3/2", "phone:3/3", "phone:3/4"] {
         let source: Decisions = name.parse().unwrap();
         assert_eq!(source.describe(), format!("{name} v1"));
         let (train, heldout) = (source.train(2, 60), source.heldout(60));
+        let levels: HashSet<_> = source.whole(PhoneSplit::Values, 60).iter().map(|t| t.level()).collect();
+        assert_eq!(levels.len(), usize::from(source.level().get()));
         assert_eq!(source.train(2, 25), train[..25]);
         assert_ne!(source.train(3, 25), train[..25]);
         assert_eq!(source.train(u32::MAX, 3).len(), 3);
@@ -243,8 +245,18 @@ fn decisions_are_well_formed_short_and_decided_by_outcomes() {
             }
         }
     }
-    for bad in ["phone", "phone:", "phone:+1", "phone:1/3", "phone:1/", "phone:x", "phone:1/2/3", "habits:1"]
-    {
+    for bad in [
+        "phone",
+        "phone:",
+        "phone:+1",
+        "phone:1/0",
+        "phone:1/5",
+        "phone:1/02",
+        "phone:1/",
+        "phone:x",
+        "phone:1/2/3",
+        "habits:1",
+    ] {
         assert!(bad.parse::<Decisions>().is_err(), "{bad}");
     }
 }
