@@ -20,6 +20,7 @@ use fura::simd::Isa;
 use fura::tasks::{Habits, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
 use serde::de::DeserializeOwned;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -57,7 +58,7 @@ fn main() -> Result<()> {
     let every: u32 = settings.take("every", 0)?;
     let block: usize = settings.take("block", 32)?;
     let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
-    let model = Model::open(&model, &cache, block, &mut |_, _| ())?;
+    let model = Model::open(&model, &cache, block, &mut |_, _| ControlFlow::Continue(()))?;
     let scope = settings.text("scope").map(|s| s.parse()).transpose()?;
     let d = Defaults::new(model.config(), Answers::Scored, scope);
     let from_layer = settings.take("from", d.from_layer)?;

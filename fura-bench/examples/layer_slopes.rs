@@ -22,7 +22,7 @@ use fura::scorer::{Scorer, Scores, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
 use fura::tasks::{Habits, TaskSource};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -78,7 +78,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n: usize = setting("questions", "64").parse()?;
     let sigma: f32 = setting("sigma", "0.1").parse()?;
 
-    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| ())?;
+    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     let layout = model.layout();
     let mut scope = Scope::Everywhere;
     let mut centre = vec![0.0f32; layout.coordinates()];

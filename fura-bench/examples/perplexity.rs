@@ -8,6 +8,7 @@ use fura::model::tokenizer::Specials;
 use fura::model::{Base, Batch, Engine, KvCache, Model, Plan, Precision, Threads, Wanted, Workspace};
 use fura::simd::{Isa, softmax::log_sum_exp};
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 const USAGE: &str = "usage: perplexity MODEL TEXT [--kv f32|f16] [--context N] [--packs FOLDER]";
@@ -33,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let [model, text] = &files[..] else { return Err(USAGE.into()) };
-    let model = Model::open(Path::new(model), Path::new(&packs), 32, &mut |_, _| ())?;
+    let model = Model::open(Path::new(model), Path::new(&packs), 32, &mut |_, _| ControlFlow::Continue(()))?;
     let tokens = model.tokenizer().encode(&std::fs::read_to_string(text)?, Specials::Ignore)?;
     let vocab = model.config().vocab;
     let engine = Engine::new(&model, Isa::detect(), Threads::Pool);

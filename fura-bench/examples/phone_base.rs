@@ -13,6 +13,7 @@ use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::phone::{Episode, Level, PhoneSplit, PhoneTask, User, play_at_random, solve};
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -23,7 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let path: PathBuf = args.next().ok_or("usage: phone_base MODEL [TASKS] [SPECIALIST]")?.into();
     let n: usize = args.next().map_or(Ok(40), |n| n.parse())?;
-    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| ())?;
+    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     let isa = Isa::detect();
     let members: Box<dyn Members> = match args.next() {
         Some(file) => {

@@ -20,6 +20,7 @@ use fura::tasks::phone::{Decisions, PhoneSplit};
 use fura::trainer::{Answers, RunPlan, Trainer};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -57,7 +58,9 @@ fn main() -> Result<()> {
     }
     let by_template = parsed(text("templates"), 0u8)? == 1;
     let kept = text("specialists").map(PathBuf::from);
-    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| ())?;
+    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     let scope = text("scope").map(|s| s.parse()).transpose()?;
     let d = Defaults::new(model.config(), Answers::Scored, scope);
     let from_layer = parsed(text("from"), d.from_layer)?;

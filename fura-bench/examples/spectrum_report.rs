@@ -10,6 +10,7 @@
 use fura::core::rotation::{Matrix, Svd};
 use fura::core::spectrum::{BlockSpectrum, Decomposer, Solver};
 use fura::model::Model;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model: PathBuf = args.next().ok_or("usage: spectrum_report MODEL [LAYER]")?.into();
     let layer: usize = args.next().map_or(Ok(14), |a| a.parse())?;
     let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
-    let model = Model::open(&model, &cache, 32, &mut |_, _| ())?;
+    let model = Model::open(&model, &cache, 32, &mut |_, _| ControlFlow::Continue(()))?;
     let linears: Vec<Weights> = LINEARS
         .iter()
         .map(|name| load(&model, &format!("blk.{layer}.{name}")))

@@ -1,17 +1,18 @@
 //! The input transform of a linear: materialized for a member, applied to its rows.
 
-use fura_simd::{Isa, block};
+use fura_simd::{AlignedBuffer, Isa, block};
 
-/// Buffers of a transform of `rows` rows of `d_in` channels in blocks of `b`.
+/// Buffers of a transform of `rows` rows of `d_in` channels in blocks of `b`. Transform and rows begin with a cache line,
+/// as in a forward pass of `fura-model`.
 #[derive(Clone, Debug)]
 pub struct Input {
     isa: Isa,
     b: usize,
     coordinates: Vec<f32>,
     v: Vec<f32>,
-    t: Vec<f32>,
-    x: Vec<f32>,
-    y: Vec<f32>,
+    t: AlignedBuffer,
+    x: AlignedBuffer,
+    y: AlignedBuffer,
     scratch: Vec<f32>,
 }
 
@@ -20,9 +21,10 @@ impl Input {
     /// finite when they are transformed in place over and over.
     pub fn new(isa: Isa, d_in: usize, b: usize, rows: usize) -> Self {
         let v = vec![0.1; block::matrix_len(d_in, b)];
-        let x = vec![0.5; rows * d_in];
+        let (t, mut x) = (AlignedBuffer::new(v.len()), AlignedBuffer::new(rows * d_in));
+        x.fill(0.5);
         let coordinates = (0..d_in).map(|k| if k % 2 == 0 { 0.01 } else { -0.01 }).collect();
-        Self { isa, b, coordinates, t: v.clone(), v, y: x.clone(), x, scratch: vec![0.0; b] }
+        Self { isa, b, coordinates, t, v, y: x.clone(), x, scratch: vec![0.0; b] }
     }
 
     /// `T = V diag(c) V^T` for every block.

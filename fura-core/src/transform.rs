@@ -7,11 +7,12 @@
 //! in words: scaling the block's singular values by one plus the coordinates equals multiplying the block from
 //! the right by identity plus `V diag(c) V^T`. So `W' x = W x'`: the weights, whatever their format, are used as
 //! they are. The matrices `V diag(c) V^T` are materialized once for a member and a linear, then applied to all of
-//! its rows; kernels and canonical order are those of [`fura_simd::block`], equal bits on every CPU.
+//! its rows; kernels and canonical order are those of [`fura_simd::block`], equal bits on every CPU. Rows that start with
+//! a cache line ([`AlignedBuffer`]) are the fastest.
 
 use crate::layout::Layout;
 pub use fura_simd::Isa;
-use fura_simd::block;
+use fura_simd::{AlignedBuffer, block};
 
 /// Materialized transforms of one linear, in a buffer that is reused from member to member.
 ///
@@ -34,7 +35,8 @@ use fura_simd::block;
 pub struct Transform {
     block: usize,
     d_in: usize,
-    matrices: Vec<f32>,
+    /// Room for them: those of the linear come first.
+    matrices: AlignedBuffer,
     /// A block of a row.
     scratch: Vec<f32>,
 }
@@ -42,7 +44,7 @@ pub struct Transform {
 impl Transform {
     /// Room for linears of up to `d_in` inputs in blocks of `block`.
     pub fn with_capacity(d_in: usize, block: usize) -> Self {
-        let matrices = Vec::with_capacity(block::matrix_len(d_in, block));
+        let matrices = AlignedBuffer::new(block::matrix_len(d_in, block));
         Self { block, d_in: 0, matrices, scratch: Vec::with_capacity(block.min(d_in)) }
     }
 
@@ -51,7 +53,7 @@ impl Transform {
         let sizes = || layout.linears().iter().enumerate().map(|(l, w)| (w.d_in, layout.block_of(l)));
         let matrices = sizes().map(|(d_in, block)| block::matrix_len(d_in, block)).max().unwrap_or(0);
         let row = sizes().map(|(d_in, block)| block.min(d_in)).max().unwrap_or(0);
-        let (matrices, scratch) = (Vec::with_capacity(matrices), Vec::with_capacity(row));
+        let (matrices, scratch) = (AlignedBuffer::new(matrices), Vec::with_capacity(row));
         Self { block: layout.block(), d_in: 0, matrices, scratch }
     }
 
@@ -63,9 +65,17 @@ impl Transform {
     pub fn materialize(&mut self, isa: Isa, v: &[f32], coordinates: &[f32], block: usize) {
         self.block = block;
         self.d_in = coordinates.len();
-        self.matrices.resize(block::matrix_len(self.d_in, block), 0.0);
+        let len = self.len();
+        if len > self.matrices.len() {
+            self.matrices = AlignedBuffer::new(len);
+        }
         self.scratch.resize(block.min(self.d_in), 0.0);
-        block::materialize(isa, v, coordinates, block, &mut self.matrices);
+        block::materialize(isa, v, coordinates, block, &mut self.matrices[..len]);
+    }
+
+    /// Length of the linear's matrices.
+    fn len(&self) -> usize {
+        block::matrix_len(self.d_in, self.block)
     }
 
     /// Transforms rows of the linear's input; rows lie one after another in `x` and `y`.
@@ -73,7 +83,7 @@ impl Transform {
     /// # Panics
     /// If `x` and `y` differ in length or are not whole rows, or nothing was materialized.
     pub fn apply(&self, isa: Isa, x: &[f32], y: &mut [f32]) {
-        block::apply(isa, &self.matrices, self.block, self.d_in, x, y);
+        block::apply(isa, &self.matrices[..self.len()], self.block, self.d_in, x, y);
     }
 
     /// Transforms rows in place, with the same bits. Where nothing else needs the linear's input this moves half of the
@@ -82,7 +92,8 @@ impl Transform {
     /// # Panics
     /// If `x` is not whole rows, or nothing was materialized.
     pub fn apply_in_place(&mut self, isa: Isa, x: &mut [f32]) {
-        block::apply_in_place(isa, &self.matrices, self.block, self.d_in, x, &mut self.scratch);
+        let t = &self.matrices[..self.len()];
+        block::apply_in_place(isa, t, self.block, self.d_in, x, &mut self.scratch);
     }
 }
 

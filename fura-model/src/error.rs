@@ -97,6 +97,12 @@ pub enum ModelError {
         /// What is wrong.
         problem: String,
     },
+    /// Making a pack was ended by its progress callback; nothing is left of it.
+    #[error("{}: making its pack was interrupted; it is made from the start when the model is opened again", file.display())]
+    Interrupted {
+        /// The model's file.
+        file: PathBuf,
+    },
     /// A token id outside the vocabulary.
     #[error("token id {id} is outside the vocabulary of {vocab}")]
     Token {

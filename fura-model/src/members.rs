@@ -4,7 +4,7 @@ use crate::config::{LINEARS, ModelConfig};
 use crate::model::Model;
 use fura_core::estimator::{Estimator, Member, Sign};
 use fura_core::layout::{Layout, Scope};
-use fura_simd::{Isa, block};
+use fura_simd::{AlignedBuffer, Isa, block};
 
 /// The input transform of one linear for one member.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub struct Materialized {
     /// Index in the model's layout of the first linear.
     first: usize,
     scope: Scope,
-    transforms: Vec<Vec<f32>>,
+    transforms: Vec<AlignedBuffer>,
 }
 
 impl Materialized {
@@ -105,7 +105,7 @@ impl Materialized {
                 let v = model.basis(l);
                 let (c, others) = rest.split_at(layout.range(l).len());
                 rest = others;
-                let mut t = vec![0.0; v.len()];
+                let mut t = AlignedBuffer::new(v.len());
                 block::materialize(isa, v, c, layout.block(), &mut t);
                 t
             })

@@ -12,6 +12,7 @@ use crate::weights::Deviation;
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::Layout;
 use fura_quant::PackedMatrix;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A loaded model. Weights and bases are clean pages of a memory map; only the tokenizer lives on the heap.
@@ -54,15 +55,17 @@ impl Files {
 impl Model {
     /// Opens a GGUF file, a split model by any of its files, a folder with one of these, or a folder with `config.json`,
     /// safetensors files and `tokenizer.json`. Its pack for block size `block` is taken from the `cache` folder, or made
-    /// there first (`progress` is called with matrices done and in all). The model's files are never changed.
+    /// there first. Meanwhile `progress` is called often, with matrices done and in all, and says whether to go on. The
+    /// model's files are never changed.
     ///
     /// # Errors
-    /// Anything wrong with either file, naming file, field and offset.
+    /// Anything wrong with either file, naming file, field and offset. [`ModelError::Interrupted`] where `progress` said to
+    /// stop: nothing is left of the pack then.
     pub fn open(
         file: &Path,
         cache: &Path,
         block: usize,
-        progress: &mut (dyn FnMut(usize, usize) + Send),
+        progress: &mut (dyn FnMut(usize, usize) -> ControlFlow<()> + Send),
     ) -> Result<Model, ModelError> {
         let files = Files::open(file)?;
         let gguf = files.gguf()?;

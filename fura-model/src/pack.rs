@@ -18,13 +18,17 @@ use fura_quant::{Format, PackedMatrix};
 use fura_simd::block::matrix_len;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
+mod progress;
 mod write;
 
 #[cfg(target_endian = "big")]
 compile_error!("packs are little-endian and are mapped as they are");
+
+/// Told of matrices done and in all; says whether to go on.
+pub(crate) type Callback<'a> = dyn FnMut(usize, usize) -> ControlFlow<()> + Send + 'a;
 
 const MAGIC: &[u8; 8] = b"FURAPACK";
 const VERSION: u32 = 2;
@@ -239,7 +243,7 @@ pub(crate) fn open(
     fingerprint: Fingerprint,
     block: usize,
     path: &Path,
-    progress: &mut (dyn FnMut(usize, usize) + Send),
+    progress: &mut Callback<'_>,
 ) -> Result<(Map, Pack), ModelError> {
     let read = || {
         let map = Map::open(path)?;

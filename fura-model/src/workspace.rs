@@ -6,7 +6,7 @@ use crate::logits::HEAD_ROWS;
 use crate::model::Model;
 use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
-use fura_simd::block;
+use fura_simd::{AlignedBuffer, block};
 use std::sync::Mutex;
 
 /// How much a workspace must hold.
@@ -44,12 +44,12 @@ pub struct Workspace {
     /// Residual stream, `rows x d_model`.
     pub(crate) x: Vec<f32>,
     /// Normed input of a linear, `rows x d_model`; after a pass, the normed rows that were wanted.
-    pub(crate) h: Vec<f32>,
+    pub(crate) h: AlignedBuffer,
     pub(crate) q: Vec<f32>,
     pub(crate) k: Vec<f32>,
     pub(crate) v: Vec<f32>,
-    pub(crate) attended: Vec<f32>,
-    pub(crate) gate: Vec<f32>,
+    pub(crate) attended: AlignedBuffer,
+    pub(crate) gate: AlignedBuffer,
     pub(crate) up: Vec<f32>,
     /// Final states, each followed by what its int8 codes leave over.
     pub(crate) head_rows: Vec<f32>,
@@ -66,6 +66,9 @@ pub struct Workspace {
     pub(crate) wanted_index: Vec<usize>,
 }
 
+/// Buffers that begin with a cache line: the inputs of linears, their transforms and what those make of them.
+const ALIGNED: usize = 5;
+
 /// Rows that are transformed before they become codes: enough to spread the reading of a transform.
 pub(crate) const PIECE: usize = 2 * ROW_BLOCK;
 
@@ -74,8 +77,8 @@ pub(crate) const PIECE: usize = 2 * ROW_BLOCK;
 #[derive(Debug)]
 pub(crate) struct TransformedInput {
     pub(crate) coordinates: Vec<f32>,
-    pub(crate) transform: Vec<f32>,
-    pub(crate) rows: Vec<f32>,
+    pub(crate) transform: AlignedBuffer,
+    pub(crate) rows: AlignedBuffer,
     pub(crate) codes: Activations,
 }
 
@@ -90,7 +93,7 @@ impl Plan {
         let rows = self.rows.saturating_mul(4 * row + 2 * size_of::<Row>() + size_of::<usize>());
         let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK);
         let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
-        let inputs = (1 + PIECE) * widest + block::matrix_len(widest, block);
+        let inputs = (1 + PIECE) * widest + block::matrix_len(widest, block) + ALIGNED * AlignedBuffer::EXTRA;
         let fixed = 4 * (2 * HEAD_ROWS * config.d_model + inputs);
         let positions = self.positions.saturating_mul(4 * tables * config.rotated());
         let attention = Scratch::bytes(config, self.positions, self.sequences);
@@ -108,20 +111,20 @@ impl Workspace {
             plan,
             rope: Rope::new(c, model.rope_divisors(), plan.positions),
             x: vec![0.0; n * c.d_model],
-            h: vec![0.0; n * c.d_model],
+            h: AlignedBuffer::new(n * c.d_model),
             q: vec![0.0; n * c.d_query()],
             k: vec![0.0; n * c.d_kv()],
             v: vec![0.0; n * c.d_kv()],
-            attended: vec![0.0; n * c.d_query().max(c.d_model)],
-            gate: vec![0.0; n * c.d_ff],
+            attended: AlignedBuffer::new(n * c.d_query().max(c.d_model)),
+            gate: AlignedBuffer::new(n * c.d_ff),
             up: vec![0.0; n * c.d_ff],
             head_rows: vec![0.0; 2 * HEAD_ROWS * c.d_model],
             head: vec![0.0; c.head_dim],
             attention: Mutex::new(vec![Scratch::new(c, plan.positions, plan.sequences)]),
             input: TransformedInput {
                 coordinates: vec![0.0; widest],
-                transform: vec![0.0; block::matrix_len(widest, model.layout().block())],
-                rows: vec![0.0; PIECE * widest],
+                transform: AlignedBuffer::new(block::matrix_len(widest, model.layout().block())),
+                rows: AlignedBuffer::new(PIECE * widest),
                 codes: Activations::with_capacity(n.max(2 * HEAD_ROWS), widest),
             },
             all: Vec::with_capacity(n),

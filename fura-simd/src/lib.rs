@@ -5,6 +5,7 @@
 #[macro_use]
 mod dispatch;
 
+mod aligned;
 pub mod attention;
 pub mod block;
 pub mod elementwise;
@@ -13,4 +14,5 @@ mod isa;
 mod lanes;
 pub mod softmax;
 
+pub use aligned::AlignedBuffer;
 pub use isa::{Isa, Tier, UnknownTier};

@@ -2,6 +2,7 @@
 
 use fura_model::gguf::{GgufWriter, TensorKind};
 use half::f16;
+use std::ops::ControlFlow;
 
 /// Shapes of the tiny model.
 pub const LAYERS: usize = 2;
@@ -120,7 +121,7 @@ pub fn open(seed: u64, block: usize) -> (fura_model::Model, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tiny.gguf");
     std::fs::write(&file, bytes(seed)).expect("writing the tiny model");
-    let model = fura_model::Model::open(&file, folder.path(), block, &mut |_, _| ())
+    let model = fura_model::Model::open(&file, folder.path(), block, &mut |_, _| ControlFlow::Continue(()))
         .unwrap_or_else(|e| panic!("{e}"));
     (model, folder)
 }

@@ -6,6 +6,7 @@ use fura_simd::Isa;
 use fura_tests::forward::{logits, rms};
 use fura_tests::reference::kl;
 use serde_json::Value;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const MODELS: [&str; 11] = [
@@ -53,7 +54,7 @@ fn read(name: &str) -> Golden {
 
 fn open(name: &str) -> (Model, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let model = Model::open(&golden(name, "gguf"), folder.path(), 32, &mut |_, _| ());
+    let model = Model::open(&golden(name, "gguf"), folder.path(), 32, &mut |_, _| ControlFlow::Continue(()));
     (model.unwrap_or_else(|e| panic!("{e}")), folder)
 }
 

@@ -4,11 +4,12 @@ use fura_model::gguf::{TensorKind, Value};
 use fura_model::{Model, ModelError};
 use fura_tests::rewrite::{rewrite, split};
 use fura_tests::tiny;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 fn open(path: &Path) -> Result<Model, ModelError> {
     let cache = tempfile::tempdir().unwrap();
-    Model::open(path, cache.path(), 32, &mut |_, _| ())
+    Model::open(path, cache.path(), 32, &mut |_, _| ControlFlow::Continue(()))
 }
 
 /// Writes a file of its own folder and opens it.
@@ -305,7 +306,8 @@ fn a_pack_is_the_same_for_any_number_of_threads() {
             let file = folder.path().join("model.gguf");
             std::fs::write(&file, &bytes).unwrap();
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| Model::open(&file, folder.path(), 24, &mut |_, _| ())).unwrap();
+            pool.install(|| Model::open(&file, folder.path(), 24, &mut |_, _| ControlFlow::Continue(())))
+                .unwrap();
             std::fs::read(pack_in(folder.path())).unwrap()
         };
         let alone = pack(1);
@@ -318,12 +320,55 @@ fn a_pack_of_another_version_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("model.gguf");
     std::fs::write(&file, tiny::bytes(1)).unwrap();
-    Model::open(&file, folder.path(), 32, &mut |_, _| ()).unwrap();
+    Model::open(&file, folder.path(), 32, &mut |_, _| ControlFlow::Continue(())).unwrap();
     let pack = pack_in(folder.path());
     let whole = std::fs::read(&pack).unwrap();
     let mut older = whole.clone();
     older[8] = 1;
     std::fs::write(&pack, older).unwrap();
-    Model::open(&file, folder.path(), 32, &mut |_, _| ()).unwrap();
+    Model::open(&file, folder.path(), 32, &mut |_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!(std::fs::read(&pack).unwrap(), whole);
+}
+
+/// Whenever packing is told to stop it does: nothing is left behind, and the next opening makes the whole pack.
+#[test]
+fn packing_stops_where_it_is_told_to_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("model.gguf");
+    std::fs::write(&file, tiny::bytes(1)).unwrap();
+    let cache = folder.path().join("packs");
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        // Asks how often packing tells of itself, if it is stopped after `most` times.
+        let pack = |most: usize| {
+            let mut calls = 0;
+            let mut progress = |done: usize, all: usize| {
+                assert!(done <= all);
+                calls += 1;
+                if calls < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            };
+            let result = pool.install(|| Model::open(&file, &cache, 16, &mut progress));
+            (result, calls)
+        };
+        let (model, calls) = pack(usize::MAX);
+        let matrices = model.unwrap().conversions().count();
+        let whole = std::fs::read(pack_in(&cache)).unwrap();
+        // Before every matrix is sized, before it is packed, for each of its blocks, and after it.
+        assert!(calls > 5 * matrices, "{calls} calls for {matrices} matrices");
+        std::fs::remove_dir_all(&cache).unwrap();
+        for most in 1..=calls {
+            let (result, made) = pack(most);
+            assert!(
+                matches!(&result, Err(ModelError::Interrupted { file: f }) if *f == file),
+                "{most}: {result:?}"
+            );
+            // Not even on another thread is it called again.
+            assert_eq!(made, most);
+            let left = std::fs::read_dir(&cache).map_or(0, |files| files.count());
+            assert_eq!(left, 0, "stopped at call {most} of {calls}");
+        }
+        assert_eq!(pack(usize::MAX).1, calls);
+        assert!(std::fs::read(pack_in(&cache)).unwrap() == whole);
+        std::fs::remove_dir_all(&cache).unwrap();
+    }
 }

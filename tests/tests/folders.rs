@@ -6,6 +6,7 @@ use fura_quant::Format;
 use fura_simd::Isa;
 use fura_tests::forward::{logits, rms};
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const MODELS: [&str; 8] = ["llama", "mistral", "smollm3", "qwen2", "qwen3", "phi3", "gemma2", "gemma3"];
@@ -18,7 +19,7 @@ fn golden(name: &str) -> PathBuf {
 
 fn open(folder: &Path) -> Result<Model, ModelError> {
     let cache = tempfile::tempdir().unwrap();
-    Model::open(folder, cache.path(), 32, &mut |_, _| ())
+    Model::open(folder, cache.path(), 32, &mut |_, _| ControlFlow::Continue(()))
 }
 
 /// A copy of a model's folder that may be damaged.

@@ -3,6 +3,7 @@
 
 use fura_model::{Model, ModelError};
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 fn golden(name: &str) -> PathBuf {
@@ -11,7 +12,7 @@ fn golden(name: &str) -> PathBuf {
 
 fn open(folder: &Path) -> Result<Model, ModelError> {
     let cache = tempfile::tempdir().unwrap();
-    Model::open(folder, cache.path(), 32, &mut |_, _| ())
+    Model::open(folder, cache.path(), 32, &mut |_, _| ControlFlow::Continue(()))
 }
 
 /// Weights of all linears, and what the packages say they are.

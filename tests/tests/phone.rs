@@ -15,6 +15,7 @@ use fura_tasks::phone::{
 use fura_tests::mixed::encode;
 use fura_tests::{rewrite, tiny};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 /// A tiny model with a long context whose embeddings, and so all logits, are 0: the same policy for every prompt. At
@@ -29,7 +30,7 @@ fn indifferent() -> (Model, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("indifferent.gguf");
     std::fs::write(&file, writer.finish().unwrap()).unwrap();
-    (Model::open(&file, folder.path(), 32, &mut |_, _| ()).unwrap(), folder)
+    (Model::open(&file, folder.path(), 32, &mut |_, _| ControlFlow::Continue(())).unwrap(), folder)
 }
 
 /// The first of the most likely answers when every way at every parting is as likely as any: the log-probability is

@@ -17,6 +17,7 @@ use fura::generation_shape::{AnswerShape, GenerationShape};
 use fura::model::{Model, ModelConfig};
 use measure::Work;
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -74,8 +75,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     print_plan(&study, &config);
     // The pack, so that making it counts for nothing below.
     let start = std::time::Instant::now();
-    let model =
-        Model::open(&file, &study.folder, BLOCK, &mut |done, all| eprint!("\r{done} of {all} matrices"))?;
+    let model = Model::open(&file, &study.folder, BLOCK, &mut |done, all| {
+        eprint!("\r{done} of {all} matrices");
+        ControlFlow::Continue(())
+    })?;
     eprintln!();
     println!(
         "mapped      {:.2} GB, opened in {:.0} s",

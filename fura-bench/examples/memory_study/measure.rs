@@ -11,6 +11,7 @@ use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
 use fura::writer::Writer;
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ impl Work {
 /// # Errors
 /// Whatever reading, training or the system's account of memory gives.
 pub fn run(study: &Study, file: &Path, work: Work) -> Result<(), Box<dyn Error>> {
-    let model = Model::open(file, &study.folder, BLOCK, &mut |_, _| ())?;
+    let model = Model::open(file, &study.folder, BLOCK, &mut |_, _| ControlFlow::Continue(()))?;
     let isa = Isa::detect();
     match work.written {
         false => measure(study, work, &model, Scorer::new(&model, isa, study.threads, study.wave_rows)),

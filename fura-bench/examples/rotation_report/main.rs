@@ -15,6 +15,7 @@ use fura::core::rotation::RotationError;
 use fura::model::Model;
 use measure::{Effect, Weights};
 use rayon::prelude::*;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use svg::{Axis, Panel, Plot, Series};
 
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reports");
     let folder = args.next().map_or(pages, PathBuf::from);
     let cache = model.parent().unwrap_or(Path::new(".")).to_owned();
-    let model = Model::open(&model, &cache, 32, &mut |_, _| ())?;
+    let model = Model::open(&model, &cache, 32, &mut |_, _| ControlFlow::Continue(()))?;
 
     let names: Vec<(usize, &str)> = LAYERS.iter().flat_map(|l| LINEARS.map(|name| (*l, name))).collect();
     let rows: Vec<Vec<Effect>> = (names.par_iter())

@@ -26,6 +26,7 @@ use layer::TopLayer;
 use prepared::{Answers, Prepared};
 use rayon::prelude::*;
 use spaces::{Kind, Settings};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -80,7 +81,9 @@ fn main() -> Result<()> {
         return Err(format!("unknown setting '{name}'").into());
     }
 
-    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| ())?;
+    let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     let layer = TopLayer::load(&model, &path)?;
     let isa = Isa::detect();
     println!(

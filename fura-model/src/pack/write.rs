@@ -1,7 +1,9 @@
 //! Making a pack.
 
+use super::progress::Progress;
 use super::{
-    ALIGN, Header, MAGIC, MatrixEntry, Section, VERSION, VectorEntry, matrix_shapes, quantizes, source,
+    ALIGN, Callback, Header, MAGIC, MatrixEntry, Section, VERSION, VectorEntry, matrix_shapes, quantizes,
+    source,
 };
 use crate::config::{LINEARS, ModelConfig};
 use crate::error::ModelError;
@@ -19,8 +21,9 @@ use std::path::Path;
 /// Tiles packed before they are written: some for every thread, a few MiB at most.
 const TILES: usize = 16;
 
-/// Writes the pack of a model: to a temporary file beside `path`, synced, then renamed over it. `progress` is
-/// called with (matrices done, matrices in all). Tiles, blocks and rows are shared out over the threads of the current
+/// Writes the pack of a model: to a temporary file beside `path`, synced, then renamed over it. `callback` is
+/// called with (matrices done, matrices in all), between matrices and many times within; where it says so, all work
+/// ends and the temporary file is removed. Tiles, blocks and rows are shared out over the threads of the current
 /// rayon pool; what they make is written in order, so the file is the same for any number of threads.
 pub(super) fn write(
     gguf: &Gguf<'_>,
@@ -28,7 +31,7 @@ pub(super) fn write(
     fingerprint: Fingerprint,
     block: usize,
     path: &Path,
-    progress: &mut (dyn FnMut(usize, usize) + Send),
+    callback: &mut Callback<'_>,
 ) -> Result<(), ModelError> {
     let mut data_len = 0usize;
     let mut section = |len: usize| {
@@ -38,9 +41,12 @@ pub(super) fn write(
     };
     let linears = config.layers * LINEARS.len();
     let quantize = quantizes(gguf)?;
+    let shapes = matrix_shapes(config);
+    let progress = Progress::new(gguf.file(), shapes.len(), callback);
     let mut matrices = Vec::new();
     let mut sources = Vec::new();
-    for (i, (name, d_out, d_in)) in matrix_shapes(config).into_iter().enumerate() {
+    for (i, (name, d_out, d_in)) in shapes.into_iter().enumerate() {
+        progress.report(0)?;
         let source = source(gguf, config, &name, d_out, d_in)?;
         let quantized = source.converted(i < linears && quantize);
         let format = quantized.as_ref().map_or(source.format(), |q| q.format());
@@ -76,7 +82,6 @@ pub(super) fn write(
     out.pad().map_err(io)?;
     out.hasher = blake3::Hasher::new();
 
-    let total = sources.len();
     let mut tiles = Vec::new();
     for (i, (entry, source)) in header.matrices.iter().zip(&sources).enumerate() {
         let weights_error = |source| ModelError::Weights {
@@ -91,6 +96,7 @@ pub(super) fn write(
             (source.format().packed_tile(source.d_in()), source.d_out().div_ceil(fura_quant::TILE));
         tiles.resize(TILES * tile, 0);
         for first in (0..count).step_by(TILES) {
+            progress.report(i)?;
             let part = &mut tiles[..TILES.min(count - first) * tile];
             let packed = part
                 .par_chunks_exact_mut(tile)
@@ -104,17 +110,18 @@ pub(super) fn write(
         }
         out.pad().map_err(io)?;
         if entry.basis.is_some() {
-            let (v, s) = bases(source, block).map_err(|source| ModelError::Spectrum {
+            let spectrum_error = |source| ModelError::Spectrum {
                 file: gguf.file().to_owned(),
                 tensor: format!("{}.weight", entry.name),
                 source,
-            })?;
+            };
+            let (v, s) = bases(source, block, &|| progress.report(i), &spectrum_error)?;
             out.put(bytemuck::cast_slice(&v)).map_err(io)?;
             out.pad().map_err(io)?;
             out.put(bytemuck::cast_slice(&s)).map_err(io)?;
             out.pad().map_err(io)?;
         }
-        progress(i + 1, total);
+        progress.report(i + 1)?;
     }
     for values in &vector_values {
         out.put(bytemuck::cast_slice(values)).map_err(io)?;
@@ -128,14 +135,20 @@ pub(super) fn write(
     Ok(())
 }
 
-/// `V` and `s` of every block of a linear, blocks side by side on the current rayon pool.
-fn bases(source: &Weights<'_>, block: usize) -> Result<(Vec<f32>, Vec<f32>), SpectrumError> {
+/// `V` and `s` of every block of a linear, blocks side by side on the current rayon pool; `go_on` is asked before each.
+fn bases(
+    source: &Weights<'_>,
+    block: usize,
+    go_on: &(dyn Fn() -> Result<(), ModelError> + Sync),
+    error: &(dyn Fn(SpectrumError) -> ModelError + Sync),
+) -> Result<(Vec<f32>, Vec<f32>), ModelError> {
     let (d_out, d_in) = (source.d_out(), source.d_in());
     let spectra = (0..d_in.div_ceil(block))
         .into_par_iter()
         .map_init(
             || (Decomposer::default(), Vec::new(), Vec::new()),
             |(decomposer, groups, weights), k| {
+                go_on()?;
                 let columns = k * block..((k + 1) * block).min(d_in);
                 let first = columns.start / GROUP * GROUP;
                 groups.resize(columns.end.next_multiple_of(GROUP) - first, 0.0);
@@ -144,7 +157,7 @@ fn bases(source: &Weights<'_>, block: usize) -> Result<(Vec<f32>, Vec<f32>), Spe
                     source.decode(row, first, groups);
                     weights.extend_from_slice(&groups[columns.start - first..columns.end - first]);
                 }
-                decomposer.decompose_block(weights, d_out, columns.len())
+                decomposer.decompose_block(weights, d_out, columns.len()).map_err(error)
             },
         )
         .collect::<Result<Vec<_>, _>>()?;

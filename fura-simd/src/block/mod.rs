@@ -10,6 +10,9 @@
 //! Zero coordinates make `T` zero and `y == x`. The materialized form is canonical whatever the number of
 //! rows, since another form would round differently and a result must not depend on its batch.
 //!
+//! Kernels are fastest where `t` and the rows start with a cache line ([`AlignedBuffer`](crate::AlignedBuffer), and rows of
+//! a multiple of 16 floats).
+//!
 //! Layouts: `v[k * b + i]` is component `i` of vector `k`; `t[j * b + i]` is `T[j][i]`; blocks of one
 //! linear follow each other, the last one shorter when `b` does not divide `d_in`.
 

@@ -13,9 +13,14 @@ pub(super) fn rows_at_once(d_in: usize) -> usize {
     (AT_ONCE / d_in / 24 * 24).max(24)
 }
 
-/// From so many rows on, the loads saved pay for a copy of `T` that starts with a cache line. A vector of 64 bytes that
-/// does not is two loads, and an allocator's alignment is 16.
-pub(super) const WORTH_A_COPY: usize = 48;
+/// From so many rows on, the loads saved pay for a copy of `T` that starts with a cache line.
+const WORTH_A_COPY: usize = 48;
+
+/// Whether to copy the blocks of `T` for some rows. A vector of 64 bytes that does not start with a cache line is two
+/// loads, and an allocator's alignment is 16.
+pub(super) fn worth_a_copy(t: &[f32], rows: usize) -> bool {
+    rows >= WORTH_A_COPY && !t.as_ptr().addr().is_multiple_of(64)
+}
 
 /// Room for a block.
 #[repr(align(64))]
@@ -54,7 +59,7 @@ pub(super) use accumulate;
 /// fit the registers. `$fma(m, x, acc)` is a fused `acc + m x`.
 macro_rules! tiled {
     ($features:literal, lanes: $lanes:literal, tiles: { $($b:literal: $($rows:literal x $vectors:literal),+;)+ }, $load:ident, $store:ident, $splat:ident, $mul:ident, $fma:ident) => {
-        use super::tile::{Aligned, WORTH_A_COPY, accumulate, rows, rows_at_once};
+        use super::tile::{Aligned, accumulate, rows, rows_at_once, worth_a_copy};
 
         /// `y = x + T x`, or `y += T y` without an `x`; then `scratch` has room for a block's channels.
         #[target_feature(enable = $features)]
@@ -66,7 +71,7 @@ macro_rules! tiled {
             y: &mut [f32],
             scratch: &mut [f32],
         ) {
-            if rows_at_once(d_in).min(y.len() / d_in) < WORTH_A_COPY {
+            if !worth_a_copy(t, rows_at_once(d_in).min(y.len() / d_in)) {
                 return apply_with(t, block, d_in, x, y, scratch, None);
             }
             apply_with(t, block, d_in, x, y, scratch, Some(&mut Aligned([0.0; 64 * 64])));

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) fn run(args: &Eval, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
     let session = Session::new(common)?;
     let source = tasks(&args.tasks, 0)?;
-    let model = session.model(&args.model, block_of(args.specialist.as_deref())?)?;
+    let model = session.model(&args.model, block_of(args.specialist.as_deref())?, cancel)?;
     let (name, members): (&str, Box<dyn Members>) = match &args.specialist {
         Some(path) => ("specialist", Box::new(specialist(&session, path, &model)?)),
         None => ("base", Box::new(Base)),

@@ -8,8 +8,9 @@ use fura::model::{Deviation, Model};
 use fura::simd::Isa;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
-pub(crate) fn run(args: &Inspect, common: &Common) -> Result<Outcome> {
+pub(crate) fn run(args: &Inspect, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
     let session = Session::new(common)?;
     let available: Vec<&str> = Isa::available().map(|i| i.tier().name()).collect();
     let used = session.isa.tier().name();
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &Inspect, common: &Common) -> Result<Outcome> {
         }
         return Ok(Outcome::Done);
     };
-    let model = session.model(file, BLOCK)?;
+    let model = session.model(file, BLOCK, cancel)?;
     let c = model.config();
     let conversions = conversions(&model);
     let coordinates = model.layout().coordinates();

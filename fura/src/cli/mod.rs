@@ -16,6 +16,7 @@ mod session;
 mod train;
 
 use clap::Parser;
+use fura::model::ModelError;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +47,7 @@ pub(crate) fn main() -> ExitCode {
         eprintln!("fura: Ctrl-C cannot be caught ({e}); the run log is still safe to resume from");
     }
     let result = match &args.command {
-        args::Command::Inspect(a) => inspect::run(a, &args.common),
+        args::Command::Inspect(a) => inspect::run(a, &args.common, &cancel),
         args::Command::Run(a) => run::run(a, &args.common, &cancel),
         args::Command::Plan(a) => plan::run(a, &args.common),
         args::Command::Bench(a) => bench::run(a, &args.common, &cancel),
@@ -60,7 +61,8 @@ pub(crate) fn main() -> ExitCode {
         Ok(Outcome::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(e) => {
             eprintln!("fura: {}", one_line(&e));
-            ExitCode::from(INPUT_ERROR)
+            let interrupted = matches!(e.downcast_ref(), Some(ModelError::Interrupted { .. }));
+            ExitCode::from(if interrupted { INTERRUPTED } else { INPUT_ERROR })
         }
     }
 }

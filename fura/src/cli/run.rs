@@ -32,7 +32,7 @@ struct Answer {
 pub(crate) fn run(args: &Run, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
     let session = Session::new(common)?;
     let prompts = prompts(args)?;
-    let model = session.model(&args.model, block_of(args.specialist.as_deref())?)?;
+    let model = session.model(&args.model, block_of(args.specialist.as_deref())?, cancel)?;
     let members: Box<dyn Members> = match &args.specialist {
         Some(path) => Box::new(specialist(&session, path, &model)?),
         None => Box::new(Base),

@@ -10,7 +10,9 @@ use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
 use fura::tasks::{External, ExternalSpec, Generated, Habits, TaskSet, TaskSource};
 use fura::trainer::Answers;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Block size when nothing else says one: the quantization group.
 pub(crate) const BLOCK: usize = 32;
@@ -45,12 +47,13 @@ impl Session {
         self.pool.current_num_threads()
     }
 
-    /// Opens a model; its pack is made on first use, with progress.
-    pub(crate) fn model(&self, file: &Path, block: usize) -> Result<Model> {
+    /// Opens a model; its pack is made on first use, with progress, until `cancel` is set.
+    pub(crate) fn model(&self, file: &Path, block: usize, cancel: &AtomicBool) -> Result<Model> {
         let mut bar: Option<Progress> = None;
         let mut progress = |done: usize, all: usize| {
             let bar = bar.get_or_insert_with(|| Progress::new("packing (once)", all as u64, self.json));
             bar.set(done as u64, "");
+            if cancel.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let model = self.pool.install(|| Model::open(file, &self.cache, block, &mut progress))?;
         if let Some(bar) = bar {

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Train, common: &Common, cancel: &AtomicBool) -> Result<
     let resumed = if args.resume { Some(resumed(&log)?) } else { None };
     let (block, seed) = resumed.map_or((usize::from(args.block), args.seed), |r| (r.block, r.seed));
     let source = tasks(&args.tasks, seed)?;
-    let model = session.model(&args.model, block)?;
+    let model = session.model(&args.model, block, cancel)?;
     let run =
         Run { args, session: &session, source: &source, model: &model, log: &log, cancel, json: common.json };
     match resumed.map_or_else(|| answers(&args.answer, &source), |r| r.answers) {

@@ -3,6 +3,7 @@
 // Each test binary uses the part it needs.
 #![allow(dead_code)]
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// The model's path: `FURA_MODEL`, or where `scripts/fetch-smollm2.sh` puts it.
@@ -32,5 +33,6 @@ pub fn bytes() -> Vec<u8> {
 pub fn open() -> fura_model::Model {
     let path = path();
     let cache = path.parent().unwrap_or_else(|| Path::new(".")).to_owned();
-    fura_model::Model::open(&path, &cache, 32, &mut |_, _| ()).unwrap_or_else(|e| panic!("{e}"))
+    fura_model::Model::open(&path, &cache, 32, &mut |_, _| ControlFlow::Continue(()))
+        .unwrap_or_else(|e| panic!("{e}"))
 }

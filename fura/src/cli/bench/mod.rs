@@ -18,7 +18,7 @@ struct Case {
 
 pub(crate) fn run(args: &Bench, common: &Common, cancel: &AtomicBool) -> Result<Outcome> {
     let session = Session::new(common)?;
-    let model = session.model(&args.model, BLOCK)?;
+    let model = session.model(&args.model, BLOCK, cancel)?;
     let context = model.config().context;
     let (prompt, generate) = (args.prompt as usize, args.generate as usize);
     let (pp, tg) = (args.batched_prompt as usize, args.batched_generate as usize);
