@@ -28,9 +28,15 @@ pub fn phone(data: &[u8]) {
         Ok(action) => assert_eq!(action.to_string(), text),
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
+    let ids = TOKENIZER.with(|tokenizer| {
+        // A byte without a token is left out, and it is another text.
+        let ids = tokenizer.encode(&text, Specials::Ignore).ok();
+        ids.filter(|ids| tokenizer.decode(ids) == text.as_bytes())
+    });
     EPISODES.with(|episodes| {
         for (episode, state) in episodes {
             let (mut episode, mut state) = (episode.clone(), state.clone());
+            let is_allowed = ids.as_ref().is_some_and(|ids| ids.iter().all(|id| state.advance(*id)));
             let before = episode.state();
             for line in text.lines().take(6) {
                 episode.act_text(line);
@@ -41,8 +47,7 @@ pub fn phone(data: &[u8]) {
             assert!(episode.steps() <= 4);
             assert_eq!(episode.choices().len(), episode.actions().len());
             assert!(episode.screen().lines().count() <= 9);
-            let ids = TOKENIZER.with(|tokenizer| tokenizer.encode(&text, Specials::Ignore));
-            if ids.is_ok_and(|ids| ids.iter().all(|id| state.advance(*id))) && state.is_complete() {
+            if is_allowed && state.is_complete() {
                 assert!(text.trim().parse::<Action>().is_ok(), "{text:?}");
             }
         }
