@@ -21,8 +21,11 @@ pub use phone::{name, phone};
 pub use tasks::{import, task_file};
 pub use texts::{chat_template, grammar, tiny_model};
 
+/// Reads bytes, and panics where what holds of any input does not hold.
+pub type Target = fn(&[u8]);
+
 /// Every target with the name of its folder in `corpus`.
-pub const TARGETS: [(&str, fn(&[u8])); 15] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("chat_template", chat_template),
     ("config", config),
     ("external", external),

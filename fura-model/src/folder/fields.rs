@@ -121,7 +121,8 @@ impl<'f> Fields<'f> {
         computed: impl Fn(u32) -> Value,
     ) -> Result<(), FolderError> {
         let is_computed = |list: &Vec<Value>| {
-            list.len() == count as usize && list.iter().zip(0..).all(|(value, layer)| *value == computed(layer))
+            list.len() == count as usize
+                && list.iter().zip(0..).all(|(value, layer)| *value == computed(layer))
         };
         match self.some(key) {
             Some(other) if !other.as_array().is_some_and(is_computed) => Err(self.unsupported(key, other)),
