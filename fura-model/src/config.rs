@@ -298,6 +298,10 @@ impl ModelConfig {
             )
         })?;
         let vocab = embedding.get(1).copied().unwrap_or(0);
+        // Before there is anything for each layer.
+        if layers > gguf.tensors().len() + gguf.grouped.len() {
+            return Err(keys.bad("block_count", layers, "no more than there are tensors"));
+        }
         let variant = variant(&keys, layers, d_model, heads, head_dim)?;
         let mut context = keys.required("context_length")?;
         if architecture.fused && variant.rope_divisors {

@@ -99,7 +99,6 @@ pub(crate) struct Matrix {
 pub(crate) struct Pack {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) config: ModelConfig,
-    pub(crate) block: usize,
     /// The linears of layer 0, 1, ..., then the embedding, then the head if it is not the embedding.
     pub(crate) matrices: Vec<Matrix>,
     /// In the order of `index`.
@@ -247,11 +246,7 @@ pub(crate) fn open(
 ) -> Result<(Map, Pack), ModelError> {
     let read = || {
         let map = Map::open(path)?;
-        let pack = Pack::parse(map.bytes(), path)?;
-        if pack.fingerprint != fingerprint || pack.block != block || pack.config != *config {
-            let (file, problem) = (path.to_owned(), "it belongs to another model".to_owned());
-            return Err(ModelError::Pack { file, field: "fingerprint", offset: 16, problem });
-        }
+        let pack = Pack::parse(map.bytes(), path, config, fingerprint, block)?;
         Ok((map, pack))
     };
     if path.exists() {
@@ -266,8 +261,14 @@ pub(crate) fn open(
 }
 
 impl Pack {
-    /// Reads and checks a pack's header against the bytes that exist.
-    pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<Pack, ModelError> {
+    /// Reads a pack's header and checks it against the model it should be of and the bytes that exist.
+    fn parse(
+        bytes: &[u8],
+        file: &Path,
+        config: &ModelConfig,
+        fingerprint: Fingerprint,
+        block: usize,
+    ) -> Result<Pack, ModelError> {
         let bad = |field, offset, problem: String| ModelError::Pack {
             file: file.to_owned(),
             field,
@@ -301,6 +302,10 @@ impl Pack {
         if blake3::hash(&bytes[start..end]).as_bytes() != &bytes[end..] {
             return Err(bad("checksum", end, "the weights or bases are damaged".to_owned()));
         }
+        // Before any of its sizes is used: those of the model's file have been checked, these have not.
+        if header.fingerprint != fingerprint || header.block != block || header.config != *config {
+            return Err(bad("fingerprint", 16, "it belongs to another model".to_owned()));
+        }
         // The checksum only says that the header is what was written; the ranges are checked all the same.
         let range = |s: &Section, len: Option<usize>, field| match s.offset.checked_add(s.len) {
             Some(end) if end <= header.data_len && s.offset.is_multiple_of(ALIGN) && Some(s.len) == len => {
@@ -312,7 +317,7 @@ impl Pack {
         let shapes = matrix_shapes(c);
         let lengths = vectors::shapes(c);
         let counts = (header.matrices.len(), header.vectors.len());
-        if counts != (shapes.len(), lengths.len()) || header.block == 0 {
+        if counts != (shapes.len(), lengths.len()) {
             return Err(bad("sections", 16, "their number does not match the model".to_owned()));
         }
         let mut matrices = Vec::with_capacity(shapes.len());
@@ -346,7 +351,6 @@ impl Pack {
         }
         Ok(Pack {
             fingerprint: header.fingerprint,
-            block: header.block,
             index: VectorIndex::new(&header.config),
             config: header.config,
             matrices,

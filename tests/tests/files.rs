@@ -235,6 +235,16 @@ fn keys_and_tensors_that_are_missing_are_named_and_defaults_are_those_of_the_for
 }
 
 #[test]
+fn more_layers_than_tensors_are_refused_before_there_is_anything_for_each() {
+    let mut writer = rewrite(&tiny::bytes(1), |k| k != "llama.block_count", |_| true);
+    writer.kv("llama.block_count", Value::U32(1 << 20));
+    let message = refused(&writer.finish().unwrap());
+    assert!(message.contains("llama.block_count") && message.contains("1048576"), "{message}");
+    // Found by the header alone, which names no tensor that is missing.
+    assert!(!message.contains("blk."), "{message}");
+}
+
+#[test]
 fn a_head_is_used_if_there_is_one_and_tied_if_there_is_none() {
     let bytes = tiny::bytes(1);
     assert!(open_bytes(&bytes).unwrap().config().tied);

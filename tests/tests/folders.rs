@@ -103,6 +103,26 @@ fn what_the_files_beside_the_weights_say_is_used() {
     assert!(refused(folder.path(), "config.json").contains("eos_token_id"));
 }
 
+#[test]
+fn both_spellings_of_the_kind_of_rotary_scaling_are_one_model() {
+    let fingerprint = |folder: &Path| open(folder).unwrap().fingerprint();
+    let folder = copy("llama");
+    let found = fingerprint(folder.path());
+    change(folder.path(), "config.json", |c| {
+        let mut older = c.as_object_mut().unwrap().remove("rope_parameters").unwrap();
+        let fields = older.as_object_mut().unwrap();
+        let (kind, base) = (fields.remove("rope_type").unwrap(), fields.remove("rope_theta").unwrap());
+        fields.insert("type".to_owned(), kind);
+        c["rope_scaling"] = older;
+        c["rope_theta"] = base;
+    });
+    assert_eq!(fingerprint(folder.path()), found);
+    change(folder.path(), "config.json", |c| c["rope_scaling"]["type"] = json!("default"));
+    assert!(refused(folder.path(), "config.json").contains("factor"));
+    change(folder.path(), "config.json", |c| c["rope_scaling"]["type"] = json!("spiral"));
+    assert!(refused(folder.path(), "config.json").contains("spiral"));
+}
+
 /// More rows than tokens are padding that no text reaches.
 #[test]
 fn a_tokenizer_may_be_smaller_than_the_embedding_but_not_larger() {

@@ -124,15 +124,14 @@ fn window(f: &mut Fields<'_>, family: &Family, layers: u32, out: &mut GgufWriter
     };
     let kind =
         |layer| if window.is_some() && !global(layer) { "sliding_attention" } else { "full_attention" };
-    f.only("layer_types", &(0..layers).map(kind).collect())?;
+    f.only_list("layer_types", layers, |layer| kind(layer).into())?;
     if let Windows::AllBut(n) = family.windows {
         f.only("sliding_window_pattern", &json!(n))?;
         f.only("_sliding_window_pattern", &json!(n))?;
     }
     if let Some(n) = family.unrotated_period {
         f.only("no_rope_layer_interval", &json!(n))?;
-        let rotated = |layer: u32| u32::from(!(layer + 1).is_multiple_of(n));
-        f.only("no_rope_layers", &(0..layers).map(rotated).collect())?;
+        f.only_list("no_rope_layers", layers, |layer| u32::from(!(layer + 1).is_multiple_of(n)).into())?;
     }
     Ok(())
 }

@@ -113,6 +113,23 @@ impl<'f> Fields<'f> {
         }
     }
 
+    /// Refuses a list other than that of the values that are computed for `count` layers.
+    pub(super) fn only_list(
+        &mut self,
+        key: &str,
+        count: u32,
+        computed: impl Fn(u32) -> Value,
+    ) -> Result<(), FolderError> {
+        let is_computed = |list: &Vec<Value>| {
+            list.len() == count as usize
+                && list.iter().zip(0..).all(|(value, layer)| *value == computed(layer))
+        };
+        match self.some(key) {
+            Some(other) if !other.as_array().is_some_and(is_computed) => Err(self.unsupported(key, other)),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses what nobody asked for, except `harmless`.
     pub(super) fn finish(mut self, harmless: &[&str]) -> Result<(), FolderError> {
         self.left.retain(|key, _| !harmless.contains(&key.as_str()));

@@ -57,3 +57,29 @@ fn damaged_headers_never_panic() {
         }
     }
 }
+
+/// As the format's own library has it, which is asked too.
+#[test]
+fn padding_order_and_holes_of_a_header_are_judged_as_by_the_reference() {
+    let swapped = r#"{"b":{"dtype":"BF16","shape":[1,3],"data_offsets":[8,14]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+    let empty =
+        GOOD.replace("\"b\":", "\"e\":{\"dtype\":\"F32\",\"shape\":[0,4],\"data_offsets\":[8,8]},\"b\":");
+    for (header, data, is_good) in [
+        (GOOD.to_owned() + "      ", 14, true),
+        ("  ".to_owned() + GOOD, 14, true),
+        (swapped.to_owned(), 14, true),
+        (empty, 14, true),
+        (GOOD.replace("[0,8]", "[8,16]").replace("[8,14]", "[16,22]"), 22, false),
+        (GOOD.replace("[8,14]", "[12,18]"), 18, false),
+        (GOOD.replace("[8,14]", "[0,6]"), 8, false),
+        (GOOD.replace("\"a\"", "\"\u{e9}\""), 14, true),
+    ] {
+        let bytes = file(&header, data);
+        assert_eq!(parse(&bytes, Path::new("m")).is_ok(), is_good, "{header}");
+        assert_eq!(safetensors::SafeTensors::deserialize(&bytes).is_ok(), is_good, "{header}");
+    }
+    let mut bytes = file(&GOOD.replace("\"a\"", "\"zz\""), 14);
+    let at = bytes.windows(2).position(|w| w == b"zz").unwrap();
+    bytes[at] = 0xff;
+    assert!(refused(&bytes).contains("model.safetensors"));
+}
