@@ -2,6 +2,7 @@
 
 use fura_model::Model;
 use fura_model::tokenizer::{Specials, Tokenizer};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -19,7 +20,7 @@ fn folder() -> TempDir {
 
 /// Opens a model and takes its pack away again.
 fn open(model: &Path, cache: &Path) {
-    let _ = Model::open(model, cache, BLOCK, &mut |_, _| ());
+    let _ = Model::open(model, cache, BLOCK, &mut |_, _| ControlFlow::Continue(()));
     for file in packs(cache) {
         std::fs::remove_file(file).expect("removing a pack");
     }
@@ -119,7 +120,8 @@ impl Packed {
         let model = folder.path().join("tiny.gguf");
         std::fs::write(&model, super::tiny_model()).expect("writing the tiny model");
         drop(
-            Model::open(&model, folder.path(), BLOCK, &mut |_, _| ()).expect("the tiny model is well formed"),
+            Model::open(&model, folder.path(), BLOCK, &mut |_, _| ControlFlow::Continue(()))
+                .expect("the tiny model is well formed"),
         );
         let pack = packs(folder.path()).pop().expect("the pack");
         Self { folder, model, pack }
