@@ -37,7 +37,7 @@ impl ConstraintState {
     }
 
     /// Whether what has been generated, or what was looked at on the way, met a limit of grammars (nesting deeper than 128
-    /// calls, more than 1024 places at once), so that tokens which the grammar allows may be missing.
+    /// calls, more than 1024 places at once, 33 million in all for one set of tokens), so that tokens which the grammar allows may be missing.
     pub fn is_cut(&self) -> bool {
         self.walk.is_cut()
     }
@@ -64,6 +64,7 @@ impl ConstraintState {
     fn compute(&mut self) {
         let (automaton, order) = (&self.constraint.automaton, &self.constraint.order);
         self.allowed.clear();
+        self.walk.rest();
         let tokens = order.tokens();
         let mut taken = 0;
         let mut i = 0;
@@ -118,6 +119,7 @@ impl ConstraintState {
     /// Steps through a token's bytes; how many were taken, all or not.
     fn take(&mut self, token: u32) -> Result<usize, usize> {
         let Some(text) = self.constraint.order.text_of(token) else { return Err(0) };
+        self.walk.rest();
         for (i, byte) in text.iter().enumerate() {
             if !self.walk.step(&self.constraint.automaton, *byte) {
                 return Err(i);

@@ -1,3 +1,4 @@
+use super::walk::Walk;
 use super::*;
 use crate::gguf::{Gguf, GgufWriter};
 use crate::tokenizer::{Specials, Tokenizer};
@@ -193,6 +194,28 @@ fn a_limit_of_grammars_that_is_met_is_told() {
     assert_eq!(alternatives(400).unwrap().start().allowed().len(), 11);
     let e = alternatives(600).unwrap_err();
     assert_eq!(e, ConstraintError::Alternatives { rule: "root", limit: 1024 });
+}
+
+/// Found by fuzzing: a thousand places after every byte, of every beginning of every token, took minutes.
+#[test]
+fn the_work_for_one_set_of_tokens_is_bounded() {
+    let t = tokenizer();
+    let many = Constraint::grammar(&t, "root ::= [ab]{0,480}").unwrap();
+    let mut walk = Walk::new(&many.automaton);
+    let mut bytes = 0;
+    while walk.step(&many.automaton, b'a') && !walk.is_cut() {
+        walk.back();
+        bytes += 1;
+        assert!(bytes < 1 << 25, "without a bound");
+    }
+    assert!(walk.is_cut() && bytes > 1 << 14, "{bytes} bytes");
+    let mut walk = Walk::new(&many.automaton);
+    for _ in 0..bytes + 100 {
+        walk.rest();
+        assert!(walk.step(&many.automaton, b'a'));
+        walk.back();
+    }
+    assert!(!walk.is_cut());
 }
 
 #[test]

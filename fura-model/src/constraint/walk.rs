@@ -1,11 +1,15 @@
 //! Walking an automaton byte by byte, and back.
 
 use super::automaton::{Automaton, Node, RETURN};
+use std::collections::{HashMap, HashSet};
 
 /// Calls in each other; deeper ones are not followed, which [`Walk::is_cut`] says.
 const MAX_DEPTH: u32 = 128;
 /// Places looked at after one byte; more are not, which [`Walk::is_cut`] says.
 pub(super) const MAX_SEEN: usize = 1024;
+/// Places looked at between two [`Walk::rest`]s; more are not, which [`Walk::is_cut`] says. A vocabulary has some hundred
+/// thousand beginnings of tokens, and an ordinary grammar some tens of places at each: this is about a second's work.
+const MAX_EFFORT: usize = 1 << 25;
 /// The stack on which nothing lies.
 const EMPTY: u32 = u32::MAX;
 
@@ -18,7 +22,7 @@ struct Cell {
 }
 
 /// A place and the stack it has been reached with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     node: u32,
     stack: u32,
@@ -35,12 +39,15 @@ struct Level {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
     cells: Vec<Cell>,
+    /// The cell of a node and what is below: there is one of each, so that equal stacks are equal numbers.
+    known: HashMap<(u32, u32), u32>,
     places: Vec<Place>,
     levels: Vec<Level>,
-    seen: Vec<Place>,
+    seen: HashSet<Place>,
     work: Vec<Place>,
     settled: Vec<Cell>,
     chain: Vec<u32>,
+    effort: usize,
     cut: bool,
 }
 
@@ -73,6 +80,11 @@ impl Walk {
         &self.places[self.levels[self.levels.len() - 1].places..]
     }
 
+    /// Begins to count effort anew.
+    pub(super) fn rest(&mut self) {
+        self.effort = 0;
+    }
+
     /// Takes a byte. If nothing begins so, nothing is taken.
     pub(super) fn step(&mut self, automaton: &Automaton, byte: u8) -> bool {
         let level = Level { places: self.places.len(), cells: self.cells.len() };
@@ -87,7 +99,7 @@ impl Walk {
             }
         }
         if self.places.len() == level.places {
-            self.cells.truncate(level.cells);
+            self.forget(level.cells);
             return false;
         }
         self.levels.push(level);
@@ -98,8 +110,23 @@ impl Walk {
     pub(super) fn back(&mut self) {
         if let Some(level) = self.levels.pop() {
             self.places.truncate(level.places);
-            self.cells.truncate(level.cells);
+            self.forget(level.cells);
         }
+    }
+
+    /// Forgets all cells but the first ones.
+    fn forget(&mut self, cells: usize) {
+        for cell in self.cells.drain(cells..) {
+            self.known.remove(&(cell.node, cell.below));
+        }
+    }
+
+    /// The cell of a node and what is below.
+    fn cell(&mut self, node: u32, below: u32, depth: u32) -> u32 {
+        *self.known.entry((node, below)).or_insert_with(|| {
+            self.cells.push(Cell { node, below, depth });
+            self.cells.len() as u32 - 1
+        })
     }
 
     /// Adds the places that are reached from one without a byte.
@@ -107,14 +134,15 @@ impl Walk {
         self.work.clear();
         self.work.push(from);
         while let Some(place) = self.work.pop() {
-            if self.seen.iter().any(|p| self.equal(*p, place)) {
+            self.effort += 1;
+            if self.seen.contains(&place) {
                 continue;
             }
-            if self.seen.len() == MAX_SEEN {
+            if self.seen.len() == MAX_SEEN || self.effort > MAX_EFFORT {
                 self.cut = true;
                 break;
             }
-            self.seen.push(place);
+            self.seen.insert(place);
             let stack = place.stack;
             match automaton.nodes[place.node as usize] {
                 Node::Byte { .. } => self.places.push(place),
@@ -132,8 +160,8 @@ impl Walk {
                         // Nothing is left to do afterwards: recursion on the right needs no stack.
                         self.work.push(Place { node, stack });
                     } else if depth <= MAX_DEPTH {
-                        self.cells.push(Cell { node: next, below: stack, depth });
-                        self.work.push(Place { node, stack: self.cells.len() as u32 - 1 });
+                        let stack = self.cell(next, stack, depth);
+                        self.work.push(Place { node, stack });
                     } else {
                         self.cut = true;
                     }
@@ -146,28 +174,12 @@ impl Walk {
         if stack == EMPTY { 0 } else { self.cells[stack as usize].depth }
     }
 
-    /// Whether two places are one, whatever the stacks' cells are.
-    fn equal(&self, a: Place, b: Place) -> bool {
-        if a.node != b.node || self.depth(a.stack) != self.depth(b.stack) {
-            return false;
-        }
-        let (mut a, mut b) = (a.stack, b.stack);
-        // Of equal depth, so both end at once.
-        while a != b {
-            let (x, y) = (self.cells[a as usize], self.cells[b as usize]);
-            if x.node != y.node {
-                return false;
-            }
-            (a, b) = (x.below, y.below);
-        }
-        true
-    }
-
     /// Makes the bytes taken final: only the present places and the cells they need are kept.
     pub(super) fn settle(&mut self) {
         let first = self.levels[self.levels.len() - 1].places;
         self.places.drain(..first);
         self.settled.clear();
+        self.known.clear();
         for place in &mut self.places {
             self.chain.clear();
             let mut stack = place.stack;
@@ -177,11 +189,10 @@ impl Walk {
             }
             for old in self.chain.iter().rev() {
                 let cell = Cell { below: stack, ..self.cells[*old as usize] };
-                let known = self.settled.iter().position(|c| c.node == cell.node && c.below == cell.below);
-                stack = known.unwrap_or_else(|| {
+                stack = *self.known.entry((cell.node, cell.below)).or_insert_with(|| {
                     self.settled.push(cell);
-                    self.settled.len() - 1
-                }) as u32;
+                    self.settled.len() as u32 - 1
+                });
             }
             place.stack = stack;
         }
