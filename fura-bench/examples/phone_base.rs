@@ -1,10 +1,10 @@
 //! What a model without a specialist does on the phone, by level, split and decoding, beside the random policy and the
 //! oracle: the table in docs/src/phone.md.
 //!
-//! `cargo run --release -p fura-bench --example phone_base -- MODEL [TASKS] [SPECIALIST]`
+//! `cargo run --release -p fura-bench --example phone_base -- MODEL [NAME=VALUE ...]`
 //!
-//! TASKS is how many whole tasks of each level and split, 40 by default: the templates one after the other, each for
-//! another user. With a SPECIALIST it is measured instead.
+//! `tasks=40` whole tasks of each level and split: the templates one after the other, each for another user. With
+//! `specialist=FILE` it is measured instead. `level=` and `split=` make the rows of one level or split only.
 
 use fura::core::specialist::Specialist;
 use fura::episodes::{Decoding, EpisodeSuccess, play};
@@ -22,13 +22,22 @@ const GAMES: u64 = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let path: PathBuf = args.next().ok_or("usage: phone_base MODEL [TASKS] [SPECIALIST]")?.into();
-    let n: usize = args.next().map_or(Ok(40), |n| n.parse())?;
+    let path: PathBuf = args.next().ok_or("usage: phone_base MODEL [NAME=VALUE ...]")?.into();
+    let (mut n, mut specialist, mut only_level, mut only_split) = (40, None, None, None);
+    for arg in args {
+        match arg.split_once('=') {
+            Some(("tasks", value)) => n = value.parse()?,
+            Some(("specialist", file)) => specialist = Some(file.to_owned()),
+            Some(("level", value)) => only_level = Some(value.parse::<u8>()?),
+            Some(("split", value)) => only_split = Some(value.to_owned()),
+            _ => return Err(format!("unknown setting '{arg}'").into()),
+        }
+    }
     let model = Model::open(&path, path.parent().unwrap_or(Path::new(".")), 32, &mut |_, _| {
         ControlFlow::Continue(())
     })?;
     let isa = Isa::detect();
-    let members: Box<dyn Members> = match args.next() {
+    let members: Box<dyn Members> = match specialist {
         Some(file) => {
             let own = Specialist::load(file)?;
             Box::new(Materialized::new(&model, isa, own.coordinates(), own.layout()))
@@ -40,8 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cancel = AtomicBool::new(false);
     println!("| level | split | tasks | scored choice | grammar | free text | random | oracle |");
     println!("|---|---|---|---|---|---|---|---|");
-    for level in Level::ALL {
+    for level in Level::ALL.into_iter().filter(|l| only_level.is_none_or(|only| only == l.get())) {
         for split in PhoneSplit::ALL {
+            if only_split.as_ref().is_some_and(|only| *only != split.to_string()) {
+                continue;
+            }
             let tasks = tasks(level, split, n);
             let mut cells = Vec::new();
             for decoding in [Decoding::Choice, Decoding::Grammar, Decoding::Free] {
