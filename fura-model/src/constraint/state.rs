@@ -37,7 +37,8 @@ impl ConstraintState {
     }
 
     /// Whether what has been generated, or what was looked at on the way, met a limit of grammars (nesting deeper than 128
-    /// calls, more than 1024 places at once, 33 million in all for one set of tokens), so that tokens which the grammar allows may be missing.
+    /// calls, more than 1024 places at once, 33 million in all for one set of tokens), so that tokens which the grammar
+    /// allows may be missing.
     pub fn is_cut(&self) -> bool {
         self.walk.is_cut()
     }
