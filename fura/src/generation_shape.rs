@@ -110,7 +110,7 @@ impl GenerationShape {
             Scope::Everywhere => (rows, answers.saturating_sub(1).max(1)),
             Scope::Answer => (rows - beginning, answers.max(2)),
         };
-        let pairs = (wave_rows / pair_rows.max(1)).clamp(1, self.members * self.requests);
+        let pairs = (wave_rows / pair_rows.max(1)).min(self.members.saturating_mul(self.requests)).max(1);
         let pass = enough(Plan {
             rows: wave_rows.max(rows),
             sequences: pairs * branches,
@@ -124,10 +124,9 @@ impl GenerationShape {
             states = self.requests * rows * config.d_model;
         }
         if scope == Scope::Answer {
-            let row = KvCache::transient_bytes(config, 1) * (config.layers - self.shared) as u64;
-            let least = row * beginning as u64;
-            beginnings =
-                (least * self.requests as u64).min((BEGINNING_BYTES - BEGINNING_BYTES % row).max(least));
+            let layers = config.layers.saturating_sub(self.shared) as u64;
+            let least = KvCache::transient_bytes(config, beginning) * layers;
+            beginnings = (least * self.requests as u64).min(BEGINNING_BYTES.max(least));
         }
         let scores = self.members * self.requests * answers;
         let shared = states * size_of::<f32>() + scores * size_of::<f64>();
