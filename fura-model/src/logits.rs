@@ -8,6 +8,8 @@ use rayon::prelude::*;
 
 /// Rows of the head that are computed together.
 pub(crate) const HEAD_ROWS: usize = 12;
+/// Numbers that are computed together: two for each of twelve tiles of that many rows, or of more tiles of fewer.
+const PARTS: usize = 2 * HEAD_ROWS * 12 * TILE;
 
 impl Engine<'_> {
     /// Logits over the vocabulary of wanted row `row` of the last pass.
@@ -31,20 +33,18 @@ impl Engine<'_> {
             self.quantize_twice(ws, rows);
             let x = ws.input.codes.view();
             if threads == 1 {
-                self.head_tiles(&head, x, out);
+                self.head_tiles(&head, x, 0, out);
             } else if rows.len() == 1 {
                 let share = head.tiles().div_ceil(threads);
-                out.par_chunks_mut(share * TILE).enumerate().for_each(|(i, out)| {
-                    for (tile, out) in (i * share..).zip(out.chunks_mut(TILE)) {
-                        self.head_tile(&head, x, tile, out);
-                    }
-                });
+                out.par_chunks_mut(share * TILE)
+                    .enumerate()
+                    .for_each(|(i, out)| self.head_tiles(&head, x, i * share, out));
             } else {
                 // A row is two of codes, and a cut lies between blocks of those.
                 let share = rows.len().div_ceil(threads).next_multiple_of(ROW_BLOCK.div_ceil(2));
                 out.par_chunks_mut(share * vocab).enumerate().for_each(|(i, out)| {
                     let n = out.len() / vocab;
-                    self.head_tiles(&head, x.slice(2 * i * share, 2 * n), out);
+                    self.head_tiles(&head, x.slice(2 * i * share, 2 * n), 0, out);
                 });
             }
         }
@@ -96,17 +96,22 @@ impl Engine<'_> {
         ws.input.codes.quantize(self.isa(), pairs, d);
     }
 
-    /// Logits of all tiles for each pair of rows of codes.
-    fn head_tiles(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, out: &mut [f32]) {
-        let vocab = head.d_out();
-        let n = out.len() / vocab;
-        let mut lanes = [0.0; 2 * HEAD_ROWS * TILE];
-        for tile in 0..head.tiles() {
-            head.multiply(self.isa(), x, tile..tile + 1, &mut lanes[..2 * n * TILE], TILE);
-            let width = TILE.min(vocab - tile * TILE);
-            for (out, lanes) in out.chunks_exact_mut(vocab).zip(lanes.chunks_exact(2 * TILE)) {
-                for (i, out) in out[tile * TILE..][..width].iter_mut().enumerate() {
-                    *out = lanes[i] + lanes[TILE + i];
+    /// Logits from tile `first` on, for each pair of rows of codes a row of `out`. Some tiles at a time, since a row's two
+    /// parts have to be added.
+    fn head_tiles(&self, head: &PackedMatrix<'_>, x: ActivationRows<'_>, first: usize, out: &mut [f32]) {
+        let mut parts = [0.0; PARTS];
+        let n = x.rows() / 2;
+        let width = out.len() / n;
+        let most = PARTS / (2 * n * TILE) * TILE;
+        for start in (0..width).step_by(most) {
+            let len = most.min(width - start);
+            let tiles = first + start / TILE..first + (start + len).div_ceil(TILE);
+            let parts = &mut parts[..2 * n * len];
+            head.multiply(self.isa(), x, tiles, parts, len);
+            for (out, parts) in out.chunks_exact_mut(width).zip(parts.chunks_exact(2 * len)) {
+                let (codes, rest) = parts.split_at(len);
+                for ((out, code), rest) in out[start..start + len].iter_mut().zip(codes).zip(rest) {
+                    *out = code + rest;
                 }
             }
         }

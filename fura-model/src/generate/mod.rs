@@ -45,11 +45,15 @@ impl Finish {
 
 /// Index of the largest value, the first among equals; NaN never wins.
 pub fn argmax(values: &[f32]) -> usize {
-    let mut best = 0;
-    for (i, v) in values.iter().enumerate() {
-        if *v > values[best] || values[best].is_nan() {
-            best = i;
+    // The largest first, in lanes that compilers turn into vectors; then where it is.
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    let (chunks, rest) = values.as_chunks::<16>();
+    for chunk in chunks {
+        for (lane, v) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, *v);
         }
     }
-    best
+    let best = lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger);
+    values.iter().position(|v| *v == best).unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use super::{Q4_MIN, Q8, packed_bytes};
 use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock, RowPair};
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -70,6 +70,50 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Packed bytes that will be needed next, one stretch in each of `T` tiles: asked for a few lines with each group of a
+/// pass, since more at once would keep the loads of the pass waiting.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<const T: usize> {
+    start: [*const u8; T],
+    /// Lines of each stretch, and with each group.
+    lines: usize,
+    each: usize,
+}
+
+impl<const T: usize> Ahead<T> {
+    pub const NOTHING: Self = Self { start: [std::ptr::null(); T], lines: 0, each: 0 };
+
+    /// Stretches of `bytes`, asked for by `groups` in all.
+    fn new(start: [*const u8; T], bytes: usize, groups: usize) -> Self {
+        let lines = bytes.div_ceil(64);
+        Self { start, lines, each: lines.div_ceil(groups) }
+    }
+
+    /// What is left after so many groups.
+    fn from(self, groups: usize) -> Self {
+        let done = groups * self.each;
+        if done >= self.lines {
+            return Self::NOTHING;
+        }
+        Self { start: self.start.map(|p| p.wrapping_add(64 * done)), lines: self.lines - done, ..self }
+    }
+
+    /// That of one tile.
+    pub fn of(&self, tile: usize) -> Ahead<1> {
+        Ahead { start: [self.start[tile]], lines: self.lines, each: self.each }
+    }
+
+    /// Asks for what belongs to a group of a pass: in the second-level cache, since unpacked pieces fill most of the first.
+    #[inline(always)]
+    pub fn prefetch(&self, group: usize) {
+        for line in group * self.each..(group + 1) * self.each {
+            for start in self.start {
+                prefetch_second(start.wrapping_add(64 * line));
+            }
+        }
+    }
+}
+
 /// Walks panels of rows, then `T` tiles at a time (their number is a multiple of that), then pieces of the tiles, then
 /// the rows of a pass. `halves` converts 16 f16. `pass(tiles, x, quad, rows, sums)` adds the products of rows `4 quad .. 4
 /// quad + 4` of a row block, of which `rows` are there, with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP`
@@ -83,7 +127,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
     out: &mut [f32],
     stride: usize,
     halves: impl Fn(&[u8; 32]) -> Lanes,
-    pass: impl Fn(&[u8], &[RowBlock], usize, usize, &mut RowSums<T>),
+    pass: impl Fn(&[u8], &[RowBlock], usize, usize, Ahead<T>, &mut RowSums<T>),
 ) {
     let groups = w.d_in() / crate::GROUP;
     let (packed, unpacked) = (packed_bytes(F, K).1, group_bytes(F, K, false).1);
@@ -111,7 +155,16 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                         unpack::<F, K, FLIP>(from, to, &halves);
                     }
                 }
-                let lines = (piece / K * packed).div_ceil(64 * rows.div_ceil(ROWS));
+                // What follows: the next piece of these tiles, or the first of the next ones.
+                let (next, from) = if end < groups { (0, end / K * packed) } else { (T, 0) };
+                let tile_bytes = groups / K * packed;
+                let ahead = Ahead::new(
+                    std::array::from_fn(|t| {
+                        w.tile(tile).as_ptr().wrapping_add((t + next) * tile_bytes + from)
+                    }),
+                    piece / K * packed,
+                    n / K * rows.div_ceil(ROWS),
+                );
                 for (k, sums) in sums.iter_mut().enumerate() {
                     let (x, rows) = x.block(k);
                     let sums = match start {
@@ -123,12 +176,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                         let row = first + k * ROW_BLOCK + quad * ROWS;
                         let rows = ROWS.min(rows - quad * ROWS);
                         let to = &mut out[row * stride + (tile - tiles.start) * TILE..];
-                        // The next piece, which follows in each tile, is on its way while the rows go by, a few lines with
-                        // each pass: more at once would keep the loads of the pass waiting.
-                        let done = end / K * packed + (k * ROW_BLOCK / ROWS + quad) * lines * 64;
-                        for t in tile..tile + T {
-                            prefetch(w.tile(t).as_ptr().wrapping_add(done), lines);
-                        }
+                        let ahead = ahead.from((k * ROW_BLOCK / ROWS + quad) * (n / K));
                         if end == groups {
                             // Lines that the next pass will store to; unaligned results begin one more. Not further ahead:
                             // rows a multiple of 4 KiB apart share a few lines of the cache.
@@ -136,7 +184,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                                 prefetch(to.as_ptr().wrapping_add(row * stride).cast(), T + 1);
                             }
                         }
-                        pass(pieces, &x[start..end], quad, rows, sums);
+                        pass(pieces, &x[start..end], quad, rows, ahead, sums);
                         // Stored a few at a time, since stores wait for memory while the next rows are multiplied.
                         if end == groups {
                             for (to, sums) in to.chunks_mut(stride).zip(&sums[..rows]) {
@@ -171,6 +219,14 @@ pub(super) fn prefetch(start: *const u8, lines: usize) {
         // SAFETY: a prefetch is a hint, it never faults wherever it points; every x86-64 processor has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * k).cast()) };
     }
+}
+
+/// Asks the second-level cache for a line.
+#[inline(always)]
+#[allow(unsafe_code)]
+fn prefetch_second(line: *const u8) {
+    // SAFETY: as above.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
 }
 
 /// Unpacks a group of 16 rows.
