@@ -10,16 +10,9 @@ use fura_simd::attention::{
     HeadRows, Span, attend, attend_half, attend_transposed, attend_transposed_half, transpose_keys,
     transpose_keys_half, transposed_len, transposed_scores,
 };
-use rayon::prelude::*;
-use std::sync::{Mutex, PoisonError};
 
 /// Queries that see the same keys, from which on transposing these pays.
 const TRANSPOSED: usize = 12;
-/// Products of numbers below which threads are not woken up.
-const PARALLEL: usize = 1 << 18;
-/// Pieces of the rows for each thread: a row's work grows with its position.
-const PIECES: usize = 4;
-
 /// What attention needs for itself, once for each thread.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -66,41 +59,6 @@ pub(crate) struct Attention<'a> {
 }
 
 impl Attention<'_> {
-    /// Norms and rotates the queries `q` of `rows` and attends with them, on so many threads. `scratch` grows to one for
-    /// each thread when it is first used with them.
-    pub(crate) fn run(
-        &self,
-        rows: &[Row],
-        q: &mut [f32],
-        out: &mut [f32],
-        threads: usize,
-        scratch: &mut Mutex<Vec<Scratch>>,
-        new: impl Fn() -> Scratch + Sync,
-    ) {
-        let width = self.config().d_query();
-        let work: usize = rows.iter().map(|r| (r.position + 1) * width).sum();
-        let all = scratch.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Whether this pass needs them or not, so that a later one does not allocate.
-        while all.len() < threads {
-            all.push(new());
-        }
-        if threads == 1 || rows.len() == 1 || work < PARALLEL {
-            self.rows(rows, q, out, &mut all[0]);
-            return;
-        }
-        let scratch = &*scratch;
-        let piece = rows.len().div_ceil(PIECES * threads);
-        rows.par_chunks(piece)
-            .zip(q.par_chunks_mut(piece * width))
-            .zip(out.par_chunks_mut(piece * width))
-            .for_each(|((rows, q), out)| {
-                let own = scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                let mut own = own.unwrap_or_else(&new);
-                self.rows(rows, q, out, &mut own);
-                scratch.lock().unwrap_or_else(PoisonError::into_inner).push(own);
-            });
-    }
-
     fn config(&self) -> &ModelConfig {
         self.engine.model().config()
     }
@@ -110,7 +68,8 @@ impl Attention<'_> {
         (row.position + 1).saturating_sub(self.config().window(self.layer).unwrap_or(usize::MAX))
     }
 
-    fn rows(&self, rows: &[Row], q: &mut [f32], out: &mut [f32], scratch: &mut Scratch) {
+    /// Norms and rotates the queries `q` of `rows` and attends with them.
+    pub(crate) fn rows(&self, rows: &[Row], q: &mut [f32], out: &mut [f32], scratch: &mut Scratch) {
         let c = self.config();
         let (width, windowed) = (c.d_query(), c.window(self.layer).is_some());
         for (row, q) in rows.iter().zip(q.chunks_exact_mut(width)) {

@@ -1,8 +1,8 @@
 //! The output head: logits of the final states that a pass leaves in its workspace.
 
 use crate::forward::Engine;
-use crate::workspace::Workspace;
-use fura_quant::{ActivationRows, GROUP, PackedMatrix, ROW_BLOCK, TILE};
+use crate::workspace::{Lane, Workspace};
+use fura_quant::{ActivationRows, GROUP, PackedMatrix, TILE};
 use fura_simd::elementwise::soft_cap;
 use rayon::prelude::*;
 
@@ -27,28 +27,55 @@ impl Engine<'_> {
     /// If there is no such row or `out` is not as long as all of their vocabularies.
     pub fn logits_of_rows(&self, ws: &mut Workspace, rows: &[usize], out: &mut [f32]) {
         let head = self.model().head();
-        let (vocab, threads) = (head.d_out(), self.threads());
+        let vocab = head.d_out();
         assert_eq!(out.len(), rows.len() * vocab, "one logit for each token of the vocabulary and each row");
-        for (rows, out) in rows.chunks(HEAD_ROWS).zip(out.chunks_mut(HEAD_ROWS * vocab)) {
-            self.quantize_twice(ws, rows);
-            let x = ws.input.codes.view();
-            if threads == 1 {
-                self.head_tiles(&head, x, 0, out);
-            } else if rows.len() == 1 {
-                let share = head.tiles().div_ceil(threads);
-                out.par_chunks_mut(share * TILE)
-                    .enumerate()
-                    .for_each(|(i, out)| self.head_tiles(&head, x, i * share, out));
-            } else {
-                // A row is two of codes, and a cut lies between blocks of those.
-                let share = rows.len().div_ceil(threads).next_multiple_of(ROW_BLOCK.div_ceil(2));
-                out.par_chunks_mut(share * vocab).enumerate().for_each(|(i, out)| {
-                    let n = out.len() / vocab;
-                    self.head_tiles(&head, x.slice(2 * i * share, 2 * n), 0, out);
-                });
+        assert!(rows.iter().all(|row| *row < ws.wanted.len()), "no such row in the last pass");
+        ws.need_lanes(self.model(), self.threads());
+        let lanes = &mut ws.lanes[..self.threads()];
+        match rows {
+            [row] => {
+                let [lane, ..] = lanes else { return };
+                self.quantize_twice(&ws.h, &[*row], lane);
+                let x = lane.input.codes.view();
+                let share = head.tiles().div_ceil(self.threads());
+                if share == head.tiles() {
+                    self.head_tiles(&head, x, 0, out);
+                } else {
+                    out.par_chunks_mut(share * TILE)
+                        .enumerate()
+                        .for_each(|(i, out)| self.head_tiles(&head, x, i * share, out));
+                }
             }
+            _ => self.head_rows(&head, &ws.h, rows, lanes, out),
         }
         self.cap_logits(out);
+    }
+
+    /// Logits of rows, which are split over threads.
+    fn head_rows(
+        &self,
+        head: &PackedMatrix<'_>,
+        h: &[f32],
+        rows: &[usize],
+        lanes: &mut [Lane],
+        out: &mut [f32],
+    ) {
+        let vocab = head.d_out();
+        if lanes.len() > 1 && rows.len() > 1 {
+            let (left, right) = lanes.split_at_mut(lanes.len() / 2);
+            let at = rows.len() * left.len() / (left.len() + right.len());
+            let ((first, second), (out, rest)) = (rows.split_at(at), out.split_at_mut(at * vocab));
+            rayon::join(
+                || self.head_rows(head, h, first, left, out),
+                || self.head_rows(head, h, second, right, rest),
+            );
+            return;
+        }
+        let [lane, ..] = lanes else { return };
+        for (rows, out) in rows.chunks(HEAD_ROWS).zip(out.chunks_mut(HEAD_ROWS * vocab)) {
+            self.quantize_twice(h, rows, lane);
+            self.head_tiles(head, lane.input.codes.view(), 0, out);
+        }
     }
 
     /// Logits of some tokens only, for wanted row `row`: the same bits as [`Engine::logits`] gives them.
@@ -58,12 +85,14 @@ impl Engine<'_> {
     pub fn logits_of(&self, ws: &mut Workspace, row: usize, tokens: &[u32], out: &mut [f32]) {
         assert_eq!(tokens.len(), out.len(), "one logit for each token");
         let head = self.model().head();
-        self.quantize_twice(ws, &[row]);
+        assert!(row < ws.wanted.len(), "no such row in the last pass");
+        let lane = &mut ws.lanes[0];
+        self.quantize_twice(&ws.h, &[row], lane);
         for (token, out) in tokens.iter().zip(out.iter_mut()) {
             let tile = *token as usize / TILE;
             let mut lanes = [0.0; TILE];
             let width = TILE.min(head.d_out() - tile * TILE);
-            self.head_tile(&head, ws.input.codes.view(), tile, &mut lanes[..width]);
+            self.head_tile(&head, lane.input.codes.view(), tile, &mut lanes[..width]);
             *out = lanes[*token as usize % TILE];
         }
         self.cap_logits(out);
@@ -78,22 +107,23 @@ impl Engine<'_> {
     /// Codes of the final states of wanted rows, and after each row's those of what its codes leave over. The head is the
     /// one place where an activation's rounding reaches the logits unaveraged; a second int8 row costs decoding little,
     /// since reading the head's weights dominates, and takes a sixth off the divergence from exact activations.
-    fn quantize_twice(&self, ws: &mut Workspace, rows: &[usize]) {
+    fn quantize_twice(&self, h: &[f32], rows: &[usize], lane: &mut Lane) {
         let d = self.model().config().d_model;
-        let pairs = &mut ws.head_rows[..2 * rows.len() * d];
+        let codes = &mut lane.input.codes;
+        let pairs = &mut lane.head_rows[..2 * rows.len() * d];
         for (row, pair) in rows.iter().zip(pairs.chunks_exact_mut(2 * d)) {
-            assert!(*row < ws.wanted.len(), "no such row in the last pass");
-            let (h, rest) = pair.split_at_mut(d);
-            h.copy_from_slice(&ws.h[row * d..(row + 1) * d]);
-            ws.input.codes.quantize(self.isa(), h, d);
-            for (g, (h, rest)) in h.chunks_exact(GROUP).zip(rest.chunks_exact_mut(GROUP)).enumerate() {
-                let group = ws.input.codes.view().group(0, g);
-                for ((rest, h), code) in rest.iter_mut().zip(h).zip(&group.codes) {
-                    *rest = h - group.scale * f32::from(*code);
+            let (state, rest) = pair.split_at_mut(d);
+            state.copy_from_slice(&h[row * d..(row + 1) * d]);
+            codes.quantize(self.isa(), state, d);
+            for (g, (state, rest)) in state.chunks_exact(GROUP).zip(rest.chunks_exact_mut(GROUP)).enumerate()
+            {
+                let group = codes.view().group(0, g);
+                for ((rest, x), code) in rest.iter_mut().zip(state).zip(&group.codes) {
+                    *rest = x - group.scale * f32::from(*code);
                 }
             }
         }
-        ws.input.codes.quantize(self.isa(), pairs, d);
+        codes.quantize(self.isa(), pairs, d);
     }
 
     /// Logits from tile `first` on, for each pair of rows of codes a row of `out`. Some tiles at a time, since a row's two

@@ -22,13 +22,15 @@ pub struct GenerationPlan {
     pub cache_rows: usize,
     /// Of keys and values.
     pub precision: Precision,
+    /// Threads of a pass.
+    pub threads: usize,
 }
 
 impl GenerationPlan {
-    /// `sequences` side by side, each of up to `positions` tokens.
-    pub fn new(sequences: usize, positions: usize, precision: Precision) -> Self {
+    /// `sequences` side by side, each of up to `positions` tokens, on so many threads.
+    pub fn new(sequences: usize, positions: usize, precision: Precision, threads: usize) -> Self {
         let pass = Plan { rows: ROWS.max(sequences), sequences, positions };
-        Self { pass, cache_rows: sequences.saturating_mul(positions), precision }
+        Self { pass, cache_rows: sequences.saturating_mul(positions), precision, threads }
     }
 
     /// The most sequences of `positions` tokens that fit into `memory` bytes beside the mapped model and its tokenizer,
@@ -39,9 +41,10 @@ impl GenerationPlan {
         memory: u64,
         positions: usize,
         precision: Precision,
+        threads: usize,
     ) -> Option<Self> {
         let fits = |n: usize| {
-            let plan = Self::new(n, positions, precision);
+            let plan = Self::new(n, positions, precision, threads);
             (plan.bytes(config, block) <= memory).then_some(plan)
         };
         // More sequences never take less memory.
@@ -66,13 +69,15 @@ impl GenerationPlan {
     pub fn bytes(&self, config: &ModelConfig, block: usize) -> u64 {
         let logits = 4 * self.pass.sequences.min(HEAD_ROWS) * config.vocab;
         self.cache_bytes(config)
-            .saturating_add(self.pass.workspace_bytes(config, block) as u64)
+            .saturating_add(self.pass.workspace_bytes(config, block, self.threads) as u64)
             .saturating_add((logits + Sampler::bytes(config.vocab)) as u64)
     }
 
     /// The generator.
     pub fn generator<'m>(&self, model: &'m Model) -> Generator<'m> {
-        Generator::new(model, self.pass, self.cache_rows, self.precision)
+        let mut generator = Generator::new(model, self.pass, self.cache_rows, self.precision);
+        generator.need_threads(self.threads);
+        generator
     }
 }
 
@@ -103,25 +108,25 @@ mod tests {
     fn a_large_model_is_planned_from_its_shapes() {
         let c = eight_billion();
         // Keys and values: 32 layers x 2 x 1024 numbers, the well-known 256 KiB a token in f32.
-        let plan = GenerationPlan::new(1, 4096, Precision::Single);
+        let plan = GenerationPlan::new(1, 4096, Precision::Single, 2);
         assert_eq!(plan.cache_bytes(&c), 4096 * 256 * 1024);
-        let half = GenerationPlan::new(1, 4096, Precision::Half);
+        let half = GenerationPlan::new(1, 4096, Precision::Half, 2);
         assert_eq!(2 * half.cache_bytes(&c), plan.cache_bytes(&c));
         let mut most = 0;
         for memory in [1u64 << 28, 1 << 30, 2 << 30, 8 << 30, 64 << 30] {
             for precision in [Precision::Single, Precision::Half] {
-                let Some(plan) = GenerationPlan::fit(&c, 32, memory, 4096, precision) else {
-                    assert!(GenerationPlan::new(1, 4096, precision).bytes(&c, 32) > memory);
+                let Some(plan) = GenerationPlan::fit(&c, 32, memory, 4096, precision, 2) else {
+                    assert!(GenerationPlan::new(1, 4096, precision, 2).bytes(&c, 32) > memory);
                     continue;
                 };
                 assert!(plan.bytes(&c, 32) <= memory, "{plan:?}");
                 let n = plan.pass.sequences;
-                let more = GenerationPlan::new(n + 1, 4096, precision);
+                let more = GenerationPlan::new(n + 1, 4096, precision, 2);
                 assert!(more.bytes(&c, 32) > memory, "{n} sequences are not the most");
                 most = most.max(n);
             }
         }
         assert!(most > 100);
-        assert_eq!(GenerationPlan::fit(&c, 32, 1 << 50, usize::MAX, Precision::Single), None);
+        assert_eq!(GenerationPlan::fit(&c, 32, 1 << 50, usize::MAX, Precision::Single, 2), None);
     }
 }

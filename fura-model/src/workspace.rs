@@ -4,10 +4,10 @@ use crate::attention::Scratch;
 use crate::config::ModelConfig;
 use crate::logits::HEAD_ROWS;
 use crate::model::Model;
+use crate::part::Part;
 use crate::rope::Rope;
 use fura_quant::{Activations, GROUP, ROW_BLOCK, RowBlock};
 use fura_simd::{AlignedBuffer, block};
-use std::sync::Mutex;
 
 /// How much a workspace must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,8 @@ pub struct Workspace {
     pub(crate) attended: AlignedBuffer,
     pub(crate) gate: AlignedBuffer,
     pub(crate) up: Vec<f32>,
-    /// Final states, each followed by what its int8 codes leave over.
-    pub(crate) head_rows: Vec<f32>,
-    /// One head before its norm.
-    pub(crate) head: Vec<f32>,
-    /// One for each thread of a pass that uses several.
-    pub(crate) attention: Mutex<Vec<Scratch>>,
-    pub(crate) input: TransformedInput,
+    /// One for each thread of the passes so far.
+    pub(crate) lanes: Vec<Lane>,
     pub(crate) all: Vec<Row>,
     pub(crate) all_runs: Vec<Run>,
     pub(crate) wanted: Vec<Row>,
@@ -66,8 +61,22 @@ pub struct Workspace {
     pub(crate) wanted_index: Vec<usize>,
 }
 
-/// Buffers that begin with a cache line: the inputs of linears, their transforms and what those make of them.
-const ALIGNED: usize = 5;
+/// Buffers that every thread of a pass has for itself.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) input: TransformedInput,
+    pub(crate) attention: Scratch,
+    /// One head before its norm.
+    pub(crate) head: Vec<f32>,
+    /// One row of an output after its norm.
+    pub(crate) normed: Vec<f32>,
+    /// Final states, each followed by what its int8 codes leave over.
+    pub(crate) head_rows: Vec<f32>,
+}
+
+/// Buffers that begin with a cache line: the inputs of linears, and of each thread a transform and what it makes of them.
+const ALIGNED: usize = 3;
+const ALIGNED_OF_LANE: usize = 2;
 
 /// Rows that are transformed before they become codes: enough to spread the reading of a transform.
 pub(crate) const PIECE: usize = 2 * ROW_BLOCK;
@@ -83,21 +92,28 @@ pub(crate) struct TransformedInput {
 }
 
 impl Plan {
-    /// Bytes of a workspace of this plan, its dominant buffers counted exactly, on one thread; each further one of a
-    /// pass takes attention's scratch once more, about `4 (head_dim + 1)` bytes a position.
-    pub fn workspace_bytes(&self, config: &ModelConfig, block: usize) -> usize {
-        let widest = config.d_model.max(config.d_query()).max(config.d_ff);
+    /// Bytes of a workspace of this plan for passes on `threads` threads, its dominant buffers counted exactly.
+    pub fn workspace_bytes(&self, config: &ModelConfig, block: usize, threads: usize) -> usize {
         let attended = config.d_query().max(config.d_model);
         let row = 2 * config.d_model + config.d_query() + attended + 2 * config.d_kv() + 2 * config.d_ff;
         let tables = 1 + usize::from(config.variant.local_rope_base.is_some());
         let rows = self.rows.saturating_mul(4 * row + 2 * size_of::<Row>() + size_of::<usize>());
+        let positions = self.positions.saturating_mul(4 * tables * config.rotated());
+        let aligned = 4 * ALIGNED * AlignedBuffer::EXTRA;
+        let lanes = self.lane_bytes(config, block).saturating_mul(threads.max(1));
+        rows.saturating_add(positions).saturating_add(aligned).saturating_add(lanes)
+    }
+
+    /// Bytes of what each thread of a pass has for itself.
+    fn lane_bytes(&self, config: &ModelConfig, block: usize) -> usize {
+        let widest = config.d_model.max(config.d_query()).max(config.d_ff);
         let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK);
         let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
-        let inputs = (1 + PIECE) * widest + block::matrix_len(widest, block) + ALIGNED * AlignedBuffer::EXTRA;
-        let fixed = 4 * (2 * HEAD_ROWS * config.d_model + inputs);
-        let positions = self.positions.saturating_mul(4 * tables * config.rotated());
+        let inputs =
+            (1 + PIECE) * widest + block::matrix_len(widest, block) + ALIGNED_OF_LANE * AlignedBuffer::EXTRA;
+        let heads = (1 + 2 * HEAD_ROWS) * config.d_model + config.head_dim;
         let attention = Scratch::bytes(config, self.positions, self.sequences);
-        rows.saturating_add(codes).saturating_add(fixed).saturating_add(positions).saturating_add(attention)
+        codes.saturating_add(4 * (inputs + heads)).saturating_add(attention)
     }
 }
 
@@ -105,7 +121,6 @@ impl Workspace {
     /// Allocates the buffers of `plan`.
     pub fn new(model: &Model, plan: Plan) -> Self {
         let c = model.config();
-        let widest = c.d_model.max(c.d_query()).max(c.d_ff);
         let n = plan.rows;
         Self {
             plan,
@@ -118,15 +133,7 @@ impl Workspace {
             attended: AlignedBuffer::new(n * c.d_query().max(c.d_model)),
             gate: AlignedBuffer::new(n * c.d_ff),
             up: vec![0.0; n * c.d_ff],
-            head_rows: vec![0.0; 2 * HEAD_ROWS * c.d_model],
-            head: vec![0.0; c.head_dim],
-            attention: Mutex::new(vec![Scratch::new(c, plan.positions, plan.sequences)]),
-            input: TransformedInput {
-                coordinates: vec![0.0; widest],
-                transform: AlignedBuffer::new(block::matrix_len(widest, model.layout().block())),
-                rows: AlignedBuffer::new(PIECE * widest),
-                codes: Activations::with_capacity(n.max(2 * HEAD_ROWS), widest),
-            },
+            lanes: vec![Lane::new(model, plan)],
             all: Vec::with_capacity(n),
             all_runs: Vec::with_capacity(plan.sequences),
             wanted: Vec::with_capacity(n),
@@ -138,5 +145,69 @@ impl Workspace {
     /// What it was planned for.
     pub fn plan(&self) -> Plan {
         self.plan
+    }
+
+    /// Makes sure that so many threads have their buffers.
+    pub(crate) fn need_lanes(&mut self, model: &Model, threads: usize) {
+        while self.lanes.len() < threads {
+            self.lanes.push(Lane::new(model, self.plan));
+        }
+    }
+
+    /// All rows of the pass, or the wanted ones, to be worked on by so many threads; their runs; and the angles of
+    /// positions.
+    pub(crate) fn part(
+        &mut self,
+        c: &ModelConfig,
+        wanted: bool,
+        threads: usize,
+    ) -> (Part<'_>, &[Run], &Rope) {
+        let (rows, runs) = match wanted {
+            true => (&self.wanted, &self.wanted_runs),
+            false => (&self.all, &self.all_runs),
+        };
+        let n = rows.len();
+        let part = Part {
+            lanes: &mut self.lanes[..threads],
+            threads,
+            first: 0,
+            rows,
+            x: &mut self.x[..n * c.d_model],
+            h: &mut self.h[..n * c.d_model],
+            q: &mut self.q[..n * c.d_query()],
+            k: &mut self.k[..n * c.d_kv()],
+            v: &mut self.v[..n * c.d_kv()],
+            attended: &mut self.attended[..n * c.d_query()],
+            gate: &mut self.gate[..n * c.d_ff],
+            up: &mut self.up[..n * c.d_ff],
+        };
+        (part, runs, &self.rope)
+    }
+}
+
+impl Lane {
+    fn new(model: &Model, plan: Plan) -> Self {
+        let c = model.config();
+        let widest = c.d_model.max(c.d_query()).max(c.d_ff);
+        Self {
+            input: TransformedInput {
+                coordinates: vec![0.0; widest],
+                transform: AlignedBuffer::new(block::matrix_len(widest, model.layout().block())),
+                rows: AlignedBuffer::new(PIECE * widest),
+                codes: Activations::with_capacity(plan.rows.max(2 * HEAD_ROWS), widest),
+            },
+            attention: Scratch::new(c, plan.positions, plan.sequences),
+            head: vec![0.0; c.head_dim],
+            normed: vec![0.0; c.d_model],
+            head_rows: vec![0.0; 2 * HEAD_ROWS * c.d_model],
+        }
+    }
+}
+
+impl Run {
+    /// What of it lies among `n` rows from `first` on, numbered from there; `None` if nothing does.
+    pub(crate) fn within(&self, first: usize, n: usize) -> Option<Self> {
+        let (start, end) = (self.start.max(first), self.end.min(first + n));
+        (start < end).then(|| Self { member: self.member, start: start - first, end: end - first })
     }
 }

@@ -117,7 +117,8 @@ impl GenerationShape {
             positions: self.prompt + tokens,
         });
         let logits = size_of::<f32>() * answers.next_power_of_two();
-        let worker = pass.workspace_bytes(config, block) + Batch::bytes(pass.rows, pass.sequences) + logits;
+        let worker =
+            pass.workspace_bytes(config, block, 1) + Batch::bytes(pass.rows, pass.sequences) + logits;
         let worker = worker as u64 + KvCache::transient_bytes(config, pass.rows);
         let (mut states, mut beginnings) = (0, 0);
         if self.shared > 0 || scope == Scope::Answer {
@@ -127,6 +128,9 @@ impl GenerationShape {
             let layers = config.layers.saturating_sub(self.shared) as u64;
             let least = KvCache::transient_bytes(config, beginning) * layers;
             beginnings = (least * self.requests as u64).min(BEGINNING_BYTES.max(least));
+            // Beginnings are read by all threads together, in the passes of one.
+            let of_all = pass.workspace_bytes(config, block, self.threads);
+            beginnings += (of_all - pass.workspace_bytes(config, block, 1)) as u64;
         }
         let scores = self.members * self.requests * answers;
         let shared = states * size_of::<f32>() + scores * size_of::<f64>();

@@ -75,7 +75,7 @@ fn planned(model: &Model) {
     let config = model.config();
     for (sequences, positions) in [(1, 256), (8, 64), (300, 100)] {
         for precision in [Precision::Single, Precision::Half] {
-            let plan = GenerationPlan::new(sequences, positions, precision);
+            let plan = GenerationPlan::new(sequences, positions, precision, 2);
             let (measured, generator) = peak(|| plan.generator(model));
             drop(generator);
             let said = plan.bytes(config, model.layout().block());

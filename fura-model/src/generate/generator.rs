@@ -86,6 +86,11 @@ impl<'m> Generator<'m> {
         }
     }
 
+    /// Makes sure that passes on so many threads find their buffers.
+    pub(crate) fn need_threads(&mut self, threads: usize) {
+        self.ws.need_lanes(self.model, threads);
+    }
+
     /// Tokens that fit a sequence.
     fn room(&self) -> usize {
         self.plan.positions.min(self.model.config().context).min(self.cache.rows())

@@ -81,7 +81,7 @@ impl RolloutPlan {
         let row = KvCache::bytes(config, 1, Precision::Single) / config.layers as u64;
         let states = prompt * (self.shared as u64 * row + size_of::<f32>() as u64 * config.d_model as u64);
         let logits = size_of::<f32>() * self.group.min(HEAD_ROWS) * config.vocab;
-        let fixed = pass.workspace_bytes(config, block) + logits + Batch::bytes(pass.rows, pass.sequences);
+        let fixed = pass.workspace_bytes(config, block, 1) + logits + Batch::bytes(pass.rows, pass.sequences);
         states + (self.text_bytes(config) + fixed) as u64
     }
 }

@@ -25,8 +25,9 @@ pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
         bail!("--context is {context}, expected 1 to {} (the model's context)", config.context);
     }
     let precision: Precision = args.kv.into();
-    let Some(plan) = GenerationPlan::fit(&config, BLOCK, args.memory, context, precision) else {
-        let least = GenerationPlan::new(1, context, precision).bytes(&config, BLOCK);
+    let Some(plan) = GenerationPlan::fit(&config, BLOCK, args.memory, context, precision, threads(common))
+    else {
+        let least = GenerationPlan::new(1, context, precision, threads(common)).bytes(&config, BLOCK);
         bail!(
             "--memory {}: one sequence of {context} tokens needs {}; give more memory, a shorter --context or --kv f16",
             megabytes(args.memory),
@@ -67,6 +68,11 @@ pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Threads that a command would use.
+fn threads(common: &Common) -> usize {
+    common.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
 /// A generation of training.
 fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig) -> Result<Outcome> {
     let tokens = args.tokens as usize;
@@ -94,9 +100,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
         from_layer,
         scope,
         shared: from_layer,
-        threads: common
-            .threads
-            .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        threads: threads(common),
     };
     let es = EsConfig { pairs: members.div_ceil(2), ..EsConfig::default() };
     let (inference, training) =
