@@ -5,7 +5,7 @@
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
 //! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
 
-use super::panel::{Ahead, Lanes, ROWS, RowSums, Rows, for_each_piece, group_bytes};
+use super::panel::{Lanes, Lookahead, ROWS, RowSums, Rows, for_each_piece, group_bytes};
 use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
@@ -48,13 +48,13 @@ fn run<const F: u8, const K: usize>(
     if x.rows() <= ROWS {
         match x.rows() {
             1 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 1, 1, true>(tile, 0, x, 0, Ahead::NOTHING, sums)
+                pass::<F, K, 1, 1, true>(tile, 0, x, 0, sums, ())
             }),
             2 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 2, 1, true>(tile, 0, x, 0, Ahead::NOTHING, sums)
+                pass::<F, K, 2, 1, true>(tile, 0, x, 0, sums, ())
             }),
             _ => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, ROWS, 1, true>(tile, 0, x, 0, Ahead::NOTHING, sums)
+                pass::<F, K, ROWS, 1, true>(tile, 0, x, 0, sums, ())
             }),
         }
         return;
@@ -88,11 +88,11 @@ fn many<const F: u8, const K: usize, const T: usize>(
     };
     for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, quad, rows, ahead, sums| {
         for t in 0..T {
-            let ahead = ahead.of(t);
-            if rows <= 2 {
-                pass::<F, K, 2, T, false>(tiles, t, x, quad, ahead, sums);
-            } else {
-                pass::<F, K, ROWS, T, false>(tiles, t, x, quad, ahead, sums);
+            match (rows <= 2, &ahead) {
+                (true, Some(a)) => pass::<F, K, 2, T, false>(tiles, t, x, quad, sums, a.of(t)),
+                (false, Some(a)) => pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums, a.of(t)),
+                (true, None) => pass::<F, K, 2, T, false>(tiles, t, x, quad, sums, ()),
+                (false, None) => pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums, ()),
             }
         }
     });
@@ -107,18 +107,17 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
     tile: usize,
     groups: &[RowBlock],
     quad: usize,
-    ahead: Ahead<1>,
     sums: &mut RowSums<T>,
+    mut ahead: impl Lookahead,
 ) {
     let (codes, n) = group_bytes(F, K, PACKED);
     let ones = _mm256_set1_epi16(1);
     let mut group = Group([[0.0; TILE]; R]);
-    for (g, (b, x)) in tiles.chunks_exact(T * n).zip(groups.as_chunks::<K>().0).enumerate() {
+    for (b, x) in tiles.chunks_exact(T * n).zip(groups.as_chunks::<K>().0) {
         if PACKED {
             prefetch_ahead(b);
-        } else {
-            ahead.prefetch(g);
         }
+        ahead.prefetch();
         let b = &b[tile * n..][..n];
         // The dot products take the registers, so the f32 sums stay in memory, of which the compiler has to be told: moved to
         // registers they would be spilled, to a stack that is not aligned.

@@ -6,7 +6,7 @@
 //! speed is the two ports: for each 8 `vpdpbusd` a conversion, a multiplication and one or two fused ones, so 8 of 11
 //! (groups of 32), of 12 (with minima), of 10.5 and 10.25 (64 and 128).
 
-use super::panel::{Ahead, ROWS, RowSums, Rows, for_each_piece, group_bytes};
+use super::panel::{Lookahead, ROWS, RowSums, Rows, for_each_piece, group_bytes};
 use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled, weighted};
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
@@ -48,13 +48,13 @@ fn run<const F: u8, const K: usize>(
     if x.rows() <= ROWS {
         match x.rows() {
             1 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 1, 1, true>(tile, x, 0, Ahead::NOTHING, sums)
+                pass::<F, K, 1, 1, true>(tile, x, 0, sums, ())
             }),
             2 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 2, 1, true>(tile, x, 0, Ahead::NOTHING, sums)
+                pass::<F, K, 2, 1, true>(tile, x, 0, sums, ())
             }),
             _ => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, ROWS, 1, true>(tile, x, 0, Ahead::NOTHING, sums)
+                pass::<F, K, ROWS, 1, true>(tile, x, 0, sums, ())
             }),
         }
         return;
@@ -85,7 +85,10 @@ fn many<const F: u8, const K: usize, const T: usize>(
         lanes
     };
     for_each_piece::<F, K, T, 0x80>(w, x, tiles, out, stride, halves, |tiles, x, quad, _, ahead, sums| {
-        pass::<F, K, ROWS, T, false>(tiles, x, quad, ahead, sums)
+        match ahead {
+            Some(ahead) => pass::<F, K, ROWS, T, false>(tiles, x, quad, sums, ahead),
+            None => pass::<F, K, ROWS, T, false>(tiles, x, quad, sums, ()),
+        }
     });
 }
 
@@ -97,23 +100,22 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
     tiles: &[u8],
     groups: &[RowBlock],
     quad: usize,
-    ahead: Ahead<T>,
     sums: &mut RowSums<T>,
+    mut ahead: impl Lookahead,
 ) {
     let (codes, n) = group_bytes(F, K, PACKED);
     let mut acc = [[_mm512_setzero_ps(); T]; R];
     if K == 1 {
         unrolled!(r < R of 4, { unrolled!(t < T of 3, { acc[r][t] = _mm512_loadu_ps(&sums[r][t]) }) });
     }
-    for (g, (b, x)) in tiles.chunks_exact(T * n).zip(groups.chunks_exact(K)).enumerate() {
+    for (b, x) in tiles.chunks_exact(T * n).zip(groups.chunks_exact(K)) {
         // Wide groups need the registers for the sums of a group. Those of all groups stay in memory then, of which
         // the compiler has to be told: moved to registers they would be spilled, to a stack that is not aligned.
         let sums = if K > 1 { black_box(&mut *sums) } else { &mut *sums };
         if PACKED {
             prefetch_ahead(b);
-        } else {
-            ahead.prefetch(g);
         }
+        ahead.prefetch();
         let mut d = [_mm512_setzero_ps(); T];
         unrolled!(t < T of 3, { d[t] = floats_at::<PACKED>(&b[t * n + codes..], 0) });
         let mut sum = [[_mm512_setzero_ps(); T]; R];

@@ -81,34 +81,42 @@ pub(super) struct Ahead<const T: usize> {
 }
 
 impl<const T: usize> Ahead<T> {
-    pub const NOTHING: Self = Self { start: [std::ptr::null(); T], lines: 0, each: 0 };
-
     /// Stretches of `bytes`, asked for by `groups` in all.
     fn new(start: [*const u8; T], bytes: usize, groups: usize) -> Self {
         let lines = bytes.div_ceil(64);
         Self { start, lines, each: lines.div_ceil(groups) }
     }
 
-    /// What is left after so many groups.
-    fn from(self, groups: usize) -> Self {
+    /// What is left after so many groups, if anything is.
+    fn from(self, groups: usize) -> Option<Self> {
         let done = groups * self.each;
-        if done >= self.lines {
-            return Self::NOTHING;
-        }
-        Self { start: self.start.map(|p| p.wrapping_add(64 * done)), lines: self.lines - done, ..self }
+        (done < self.lines).then(|| Self { start: self.start.map(|p| p.wrapping_add(64 * done)), ..self })
     }
 
     /// That of one tile.
     pub fn of(&self, tile: usize) -> Ahead<1> {
         Ahead { start: [self.start[tile]], lines: self.lines, each: self.each }
     }
+}
 
-    /// Asks for what belongs to a group of a pass: in the second-level cache, since unpacked pieces fill most of the first.
+/// What a pass asks for while it goes from group to group: of itself nothing, so that a pass without it has no code for it.
+pub(super) trait Lookahead: Copy {
+    fn prefetch(&mut self);
+}
+
+impl Lookahead for () {
     #[inline(always)]
-    pub fn prefetch(&self, group: usize) {
-        for line in group * self.each..(group + 1) * self.each {
-            for start in self.start {
-                prefetch_second(start.wrapping_add(64 * line));
+    fn prefetch(&mut self) {}
+}
+
+impl<const T: usize> Lookahead for Ahead<T> {
+    /// In the second-level cache, since unpacked pieces fill most of the first.
+    #[inline(always)]
+    fn prefetch(&mut self) {
+        for _ in 0..self.each {
+            for start in &mut self.start {
+                prefetch_second(*start);
+                *start = start.wrapping_add(64);
             }
         }
     }
@@ -127,7 +135,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
     out: &mut [f32],
     stride: usize,
     halves: impl Fn(&[u8; 32]) -> Lanes,
-    pass: impl Fn(&[u8], &[RowBlock], usize, usize, Ahead<T>, &mut RowSums<T>),
+    pass: impl Fn(&[u8], &[RowBlock], usize, usize, Option<Ahead<T>>, &mut RowSums<T>),
 ) {
     let groups = w.d_in() / crate::GROUP;
     let (packed, unpacked) = (packed_bytes(F, K).1, group_bytes(F, K, false).1);
