@@ -239,6 +239,7 @@ impl<'m> Engine<'m> {
         let before = rows_of(earlier);
         let (part, runs, rope) = ws.part(c, false, threads);
         let all = Layer { engine: self, members, layer, runs, rope };
+        let queries = part.linear_rows().threads > 1;
         part.run(c, &|_| 1, &|part| all.keys_and_values(part));
         let kv = ws.k.chunks_exact(c.d_kv()).zip(ws.v.chunks_exact(c.d_kv()));
         for (row, (k, v)) in ws.all.iter().zip(kv) {
@@ -266,7 +267,7 @@ impl<'m> Engine<'m> {
             query_norm: self.model.head_norms(layer).map(|[query, _]| query),
         };
         part.run(c, &|row| going_on.cost(row), &|mut part| {
-            going_on.attend(&attention, &mut part);
+            going_on.attend(&attention, &mut part, queries);
             if extent == Extent::Whole {
                 going_on.after_attention(&mut part);
             }

@@ -22,14 +22,18 @@ pub(crate) struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    /// Keys, rotated, and values of rows, which leave their normed input in `h`.
+    /// Keys, rotated, and values of rows, which leave their normed input in `h`; of a single row on several threads also its
+    /// query, since they have to meet once less then.
     pub(crate) fn keys_and_values(&self, part: Part<'_>) {
         let (model, c) = (self.engine.model(), self.engine.model().config());
         let rows = part.linear_rows();
         let [lane, ..] = part.lanes else { return };
         self.norm(model.attention_norm(self.layer), part.x, part.h);
-        self.linear(1, rows, part.h, &mut lane.input, part.k);
-        self.linear(2, rows, part.h, &mut lane.input, part.v);
+        if rows.threads > 1 {
+            self.linears([0, 1, 2], rows, part.h, &mut lane.input, [part.q, part.k, part.v]);
+        } else {
+            self.linears([1, 2], rows, part.h, &mut lane.input, [part.k, part.v]);
+        }
         let key_norm = model.head_norms(self.layer).map(|[_, key]| key);
         let windowed = c.window(self.layer).is_some();
         for (row, k) in part.rows.iter().zip(part.k.chunks_exact_mut(c.d_kv())) {
@@ -38,11 +42,13 @@ impl Layer<'_> {
         }
     }
 
-    /// What rows attend to, from their normed input.
-    pub(crate) fn attend(&self, attention: &Attention<'_>, part: &mut Part<'_>) {
+    /// What rows attend to, from their normed input, or from their queries if those are there.
+    pub(crate) fn attend(&self, attention: &Attention<'_>, part: &mut Part<'_>, queries: bool) {
         let rows = part.linear_rows();
         let [lane, ..] = &mut *part.lanes else { return };
-        self.linear(0, rows, part.h, &mut lane.input, part.q);
+        if !queries {
+            self.linear(0, rows, part.h, &mut lane.input, part.q);
+        }
         attention.rows(part.rows, part.q, part.attended, &mut lane.attention);
     }
 
@@ -58,8 +64,7 @@ impl Layer<'_> {
         self.linear(3, rows, part.attended, input, part.h);
         self.add_output(attention_post, part.x, part.h, normed);
         self.norm(model.mlp_norm(self.layer), part.x, part.h);
-        self.linear(4, rows, part.h, input, part.gate);
-        self.linear(5, rows, part.h, input, part.up);
+        self.linears([4, 5], rows, part.h, input, [part.gate, part.up]);
         let gated = match model.config().variant.activation {
             Activation::Silu => swiglu,
             Activation::GeluTanh => geglu,

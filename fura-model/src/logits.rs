@@ -36,7 +36,7 @@ impl Engine<'_> {
             [row] => {
                 let [lane, ..] = lanes else { return };
                 self.quantize_twice(&ws.h, &[*row], lane);
-                let x = lane.input.codes.view();
+                let x = lane.input.codes[0].view();
                 let share = head.tiles().div_ceil(self.threads());
                 if share == head.tiles() {
                     self.head_tiles(&head, x, 0, out);
@@ -74,7 +74,7 @@ impl Engine<'_> {
         let [lane, ..] = lanes else { return };
         for (rows, out) in rows.chunks(HEAD_ROWS).zip(out.chunks_mut(HEAD_ROWS * vocab)) {
             self.quantize_twice(h, rows, lane);
-            self.head_tiles(head, lane.input.codes.view(), 0, out);
+            self.head_tiles(head, lane.input.codes[0].view(), 0, out);
         }
     }
 
@@ -92,7 +92,7 @@ impl Engine<'_> {
             let tile = *token as usize / TILE;
             let mut lanes = [0.0; TILE];
             let width = TILE.min(head.d_out() - tile * TILE);
-            self.head_tile(&head, lane.input.codes.view(), tile, &mut lanes[..width]);
+            self.head_tile(&head, lane.input.codes[0].view(), tile, &mut lanes[..width]);
             *out = lanes[*token as usize % TILE];
         }
         self.cap_logits(out);
@@ -109,7 +109,7 @@ impl Engine<'_> {
     /// since reading the head's weights dominates, and takes a sixth off the divergence from exact activations.
     fn quantize_twice(&self, h: &[f32], rows: &[usize], lane: &mut Lane) {
         let d = self.model().config().d_model;
-        let codes = &mut lane.input.codes;
+        let [codes, ..] = &mut lane.input.codes;
         let pairs = &mut lane.head_rows[..2 * rows.len() * d];
         for (row, pair) in rows.iter().zip(pairs.chunks_exact_mut(2 * d)) {
             let (state, rest) = pair.split_at_mut(d);

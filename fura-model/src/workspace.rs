@@ -64,7 +64,7 @@ pub struct Workspace {
 /// Buffers that every thread of a pass has for itself.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    pub(crate) input: TransformedInput,
+    pub(crate) input: Input,
     pub(crate) attention: Scratch,
     /// One head before its norm.
     pub(crate) head: Vec<f32>,
@@ -81,14 +81,23 @@ const ALIGNED_OF_LANE: usize = 2;
 /// Rows that are transformed before they become codes: enough to spread the reading of a transform.
 pub(crate) const PIECE: usize = 2 * ROW_BLOCK;
 
-/// What a linear's input passes through: the member's coordinates, its transform, some rows after it, and the int8 codes of
-/// all.
+/// Linears of a layer that have the same input.
+pub(crate) const SAME_INPUT: usize = 3;
+
+/// What a linear's input passes through.
 #[derive(Debug)]
-pub(crate) struct TransformedInput {
+pub(crate) struct Input {
+    pub(crate) transformed: Transformed,
+    /// The int8 codes of all rows; further ones for a row whose linears of the same input are computed at once.
+    pub(crate) codes: [Activations; SAME_INPUT],
+}
+
+/// The member's coordinates, its transform, and some rows after it.
+#[derive(Debug)]
+pub(crate) struct Transformed {
     pub(crate) coordinates: Vec<f32>,
     pub(crate) transform: AlignedBuffer,
     pub(crate) rows: AlignedBuffer,
-    pub(crate) codes: Activations,
 }
 
 impl Plan {
@@ -107,7 +116,7 @@ impl Plan {
     /// Bytes of what each thread of a pass has for itself.
     fn lane_bytes(&self, config: &ModelConfig, block: usize) -> usize {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
-        let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK);
+        let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK) + SAME_INPUT - 1;
         let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
         let inputs =
             (1 + PIECE) * widest + block::matrix_len(widest, block) + ALIGNED_OF_LANE * AlignedBuffer::EXTRA;
@@ -190,11 +199,16 @@ impl Lane {
         let c = model.config();
         let widest = c.d_model.max(c.d_query()).max(c.d_ff);
         Self {
-            input: TransformedInput {
-                coordinates: vec![0.0; widest],
-                transform: AlignedBuffer::new(block::matrix_len(widest, model.layout().block())),
-                rows: AlignedBuffer::new(PIECE * widest),
-                codes: Activations::with_capacity(plan.rows.max(2 * HEAD_ROWS), widest),
+            input: Input {
+                transformed: Transformed {
+                    coordinates: vec![0.0; widest],
+                    transform: AlignedBuffer::new(block::matrix_len(widest, model.layout().block())),
+                    rows: AlignedBuffer::new(PIECE * widest),
+                },
+                codes: std::array::from_fn(|i| {
+                    let rows = if i == 0 { plan.rows.max(2 * HEAD_ROWS) } else { 1 };
+                    Activations::with_capacity(rows, widest)
+                }),
             },
             attention: Scratch::new(c, plan.positions, plan.sequences),
             head: vec![0.0; c.head_dim],
