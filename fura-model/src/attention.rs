@@ -1,28 +1,20 @@
 //! Attention of a pass's rows over the cache.
 
 use crate::batch::Batch;
-use crate::cache::Plane;
+use crate::cache::{HeadCache, KvCache};
 use crate::config::ModelConfig;
 use crate::forward::Engine;
 use crate::rope::Rope;
 use crate::workspace::Row;
-use fura_simd::attention::{
-    HeadRows, Span, attend, attend_half, attend_transposed, attend_transposed_half, transpose_keys,
-    transpose_keys_half, transposed_len, transposed_scores,
-};
+use fura_simd::attention::{Span, attend, attend_half, scratch_len};
 
-/// Queries that see the same keys, from which on transposing these pays.
-const TRANSPOSED: usize = 12;
 /// What attention needs for itself, once for each thread.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// Attention weights of one head.
+    /// For the attention weights of the heads that share keys and values.
     scores: Vec<f32>,
-    /// The cache rows that a token sees, and those that one of several sees.
+    /// The cache rows that a token sees.
     seen: Vec<Span>,
-    history: Vec<Span>,
-    /// Keys of one head, transposed.
-    keys: Vec<f32>,
     /// One head before its norm.
     head: Vec<f32>,
 }
@@ -30,21 +22,18 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub(crate) fn new(c: &ModelConfig, positions: usize, sequences: usize) -> Self {
         Self {
-            scores: vec![0.0; transposed_scores(positions)],
+            scores: vec![0.0; scratch_len(c.heads / c.kv_heads, c.head_dim, positions)],
             seen: Vec::with_capacity(sequences + 1),
-            history: Vec::with_capacity(sequences + 1),
-            keys: vec![0.0; transposed_len(positions, c.head_dim)],
             head: vec![0.0; c.head_dim],
         }
     }
 
     /// Bytes that one takes.
     pub(crate) fn bytes(c: &ModelConfig, positions: usize, sequences: usize) -> usize {
-        let numbers = transposed_scores(positions)
-            .saturating_add(transposed_len(positions, c.head_dim))
-            .saturating_add(c.head_dim);
-        let spans = (sequences + 1).saturating_mul(2 * size_of::<Span>());
-        numbers.saturating_mul(4).saturating_add(spans)
+        let scores =
+            positions.saturating_mul(c.heads / c.kv_heads).saturating_add(scratch_len(0, c.head_dim, 0));
+        let numbers = scores.saturating_add(c.head_dim);
+        numbers.saturating_mul(4).saturating_add((sequences + 1).saturating_mul(size_of::<Span>()))
     }
 }
 
@@ -53,7 +42,9 @@ pub(crate) struct Attention<'a> {
     pub(crate) engine: &'a Engine<'a>,
     pub(crate) batch: &'a Batch,
     pub(crate) layer: usize,
-    pub(crate) plane: Plane<'a>,
+    pub(crate) cache: &'a KvCache,
+    /// Rows before those of `cache`.
+    pub(crate) earlier: Option<&'a KvCache>,
     pub(crate) rope: &'a Rope,
     pub(crate) query_norm: Option<&'a [f32]>,
 }
@@ -76,85 +67,33 @@ impl Attention<'_> {
             self.engine.head_norms(self.query_norm, q, &mut scratch.head);
             self.rope.rotate(q, row.position, self.layer, windowed);
         }
-        // Rows of a sequence follow each other, in order of their positions.
+        // Rows of a sequence follow each other, and read the same keys and values of a head: one head after the other.
+        let (d, scale, cap) = (c.head_dim, c.attention_scale(), c.variant.attention_cap);
+        let (isa, group) = (self.engine.isa(), c.heads / c.kv_heads * c.head_dim);
         let mut first = 0;
         for rows in rows.chunk_by(|a, b| a.sequence == b.sequence) {
-            let at = first * width..(first + rows.len()) * width;
-            let (q, out) = (&q[at.clone()], &mut out[at]);
-            if rows.len() * (c.heads / c.kv_heads) >= TRANSPOSED {
-                self.together(rows, q, out, scratch);
-            } else {
-                for (i, row) in rows.iter().enumerate() {
-                    let at = i * width..(i + 1) * width;
-                    self.alone(*row, &q[at.clone()], &mut out[at], scratch);
+            for kv_head in 0..c.kv_heads {
+                let cache = self.cache.head(self.layer, kv_head, self.earlier);
+                for (i, row) in (first..).zip(rows) {
+                    let hidden = self.hidden(*row);
+                    see(self.batch, *row, hidden, &mut scratch.seen);
+                    let at = i * width + kv_head * group..i * width + (kv_head + 1) * group;
+                    let (q, out) = (&q[at.clone()], &mut out[at]);
+                    let (seen, scores) = (&scratch.seen, &mut scratch.scores);
+                    match cache {
+                        HeadCache::Single(k, v) => attend(isa, q, d, k, v, seen, scale, cap, scores, out),
+                        HeadCache::Half(k, v) => attend_half(isa, q, d, k, v, seen, scale, cap, scores, out),
+                    }
                 }
             }
             first += rows.len();
         }
     }
-
-    /// All heads of one token.
-    fn alone(&self, row: Row, q: &[f32], out: &mut [f32], s: &mut Scratch) {
-        let (c, isa) = (self.config(), self.engine.isa());
-        let (d, scale, cap) = (c.head_dim, c.attention_scale(), c.variant.attention_cap);
-        let n = see(self.batch, row, self.hidden(row), &mut s.seen);
-        for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
-            let rows = self.head_rows(head / (c.heads / c.kv_heads));
-            let (seen, scores) = (&s.seen, &mut s.scores[..n]);
-            match self.plane {
-                Plane::Single(k, v) => attend(isa, q, k, v, rows, seen, scale, cap, scores, out),
-                Plane::Half(k, v) => attend_half(isa, q, k, v, rows, seen, scale, cap, scores, out),
-            }
-        }
-    }
-
-    /// All heads of several tokens of one sequence: the same bits, the keys of each head being transposed once.
-    fn together(&self, rows: &[Row], q: &[f32], out: &mut [f32], s: &mut Scratch) {
-        let (c, isa) = (self.config(), self.engine.isa());
-        let (d, scale, cap) = (c.head_dim, c.attention_scale(), c.variant.attention_cap);
-        let (width, group) = (c.d_query(), c.heads / c.kv_heads);
-        let ([first, ..], [.., last]) = (rows, rows) else { return };
-        let before = self.hidden(*first);
-        let n = see(self.batch, *last, before, &mut s.history);
-        for kv_head in 0..c.kv_heads {
-            let places = self.head_rows(kv_head);
-            let keys = &mut s.keys[..transposed_len(n, d)];
-            match self.plane {
-                Plane::Single(k, _) => transpose_keys(isa, k, d, places, &s.history, keys),
-                Plane::Half(k, _) => transpose_keys_half(isa, k, d, places, &s.history, keys),
-            }
-            for (i, row) in rows.iter().enumerate() {
-                let hidden = self.hidden(*row);
-                see(self.batch, *row, hidden, &mut s.seen);
-                let (skip, seen, scores) = (hidden - before, &s.seen, &mut s.scores);
-                for head in kv_head * group..(kv_head + 1) * group {
-                    let at = i * width + head * d..i * width + (head + 1) * d;
-                    let (q, out) = (&q[at.clone()], &mut out[at]);
-                    match self.plane {
-                        Plane::Single(_, v) => {
-                            attend_transposed(isa, q, keys, skip, v, places, seen, scale, cap, scores, out);
-                        }
-                        Plane::Half(_, v) => {
-                            attend_transposed_half(
-                                isa, q, keys, skip, v, places, seen, scale, cap, scores, out,
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn head_rows(&self, kv_head: usize) -> HeadRows {
-        let c = self.config();
-        HeadRows { offset: kv_head * c.head_dim, stride: c.d_kv() }
-    }
 }
 
-/// The cache rows that a token sees, itself last: its sequence's, but for the first `hidden` ones. Returns their number.
-fn see(batch: &Batch, row: Row, mut hidden: usize, seen: &mut Vec<Span>) -> usize {
+/// The cache rows that a token sees, itself last: its sequence's, but for the first `hidden` ones.
+fn see(batch: &Batch, row: Row, mut hidden: usize, seen: &mut Vec<Span>) {
     let s = &batch.sequences[row.sequence];
-    let n = row.position + 1 - hidden;
     let own = Span { first: s.store, len: row.position + 1 - s.past };
     seen.clear();
     for span in batch.spans[s.spans.clone()].iter().chain([&own]) {
@@ -164,5 +103,4 @@ fn see(batch: &Batch, row: Row, mut hidden: usize, seen: &mut Vec<Span>) -> usiz
             seen.push(Span { first: span.first + skip, len: span.len - skip });
         }
     }
-    n
 }

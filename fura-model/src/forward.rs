@@ -262,7 +262,8 @@ impl<'m> Engine<'m> {
             engine: self,
             batch,
             layer,
-            plane: cache.layer(layer, earlier),
+            cache: &*cache,
+            earlier,
             rope,
             query_norm: self.model.head_norms(layer).map(|[query, _]| query),
         };

@@ -1,20 +1,20 @@
-//! Attention of one query head over cached keys and values, which may lie in several spans of rows.
+//! Attention of the query heads that share keys and values, over a cache of them whose rows may lie in several spans.
+//!
+//! Keys lie sixteen side by side, so that the products of a query with sixteen keys are sums of vectors, and none has to be
+//! summed up within one.
 
 use crate::elementwise::cap_lane;
-use crate::lanes::{LANES, Stored, dot};
+use crate::lanes::{LANES, Stored};
 use crate::softmax::softmax_body;
 
-/// Where the keys and values of one head lie: row `j` starts at `offset + j * stride`.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadRows {
-    /// Index of the first element of row 0.
-    pub offset: usize,
-    /// Distance between rows, in elements.
-    pub stride: usize,
-}
+/// Keys that lie side by side.
+pub const KEY_BLOCK: usize = LANES;
 
-/// Keys or values of a layer, whose first rows may lie in a place of their own: those of a text that several caches go on
-/// from.
+/// Query heads whose values are summed together: they read them once, and their sums keep a processor busy.
+const TOGETHER: usize = 3;
+
+/// Keys or values of one head, whose first rows may lie in a place of their own: those of a text that several caches go on
+/// from. Values are rows of the head's width; [`store_key`] says how keys lie.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheRows<'a, T> {
     earlier: &'a [T],
@@ -53,135 +53,103 @@ pub struct Span {
     pub len: usize,
 }
 
+/// Stores the key of a row: number `i` of row `16 b + k` is number `k` of `[b][i]`.
+///
+/// ```
+/// use fura_simd::attention::{KEY_BLOCK, store_key};
+/// let mut keys = [0.0; 2 * KEY_BLOCK * 3];
+/// store_key(&mut keys, 17, &[1.0, 2.0, 3.0]);
+/// assert_eq!([keys[48 + 1], keys[48 + 16 + 1], keys[48 + 32 + 1]], [1.0, 2.0, 3.0]);
+/// ```
+///
+/// # Panics
+/// If `keys` has no such row.
+pub fn store_key<T: Copy>(keys: &mut [T], row: usize, key: &[T]) {
+    let block = &mut keys[row / KEY_BLOCK * KEY_BLOCK * key.len()..][..KEY_BLOCK * key.len()];
+    for (lanes, key) in block.chunks_exact_mut(KEY_BLOCK).zip(key) {
+        lanes[row % KEY_BLOCK] = *key;
+    }
+}
+
 #[inline(always)]
 fn attend_body<T: Stored>(
-    query: &[f32],
+    queries: &[f32],
+    d: usize,
     keys: CacheRows<'_, T>,
     values: CacheRows<'_, T>,
-    rows: HeadRows,
     spans: &[Span],
     scale: f32,
     cap: Option<f32>,
-    scores: &mut [f32],
+    scratch: &mut [f32],
     out: &mut [f32],
 ) {
-    assert_eq!(out.len(), query.len(), "attend: output length differs from the query's");
-    score(query, keys, rows, spans, scale, scores);
-    if let Some(cap) = cap {
-        for s in scores.iter_mut() {
-            *s = cap_lane(*s, cap);
+    assert_eq!(out.len(), queries.len(), "attend: output length differs from the queries'");
+    assert!(d > 0 && queries.len().is_multiple_of(d), "attend: queries of another width");
+    let n: usize = spans.iter().map(|s| s.len).sum();
+    if n == 0 {
+        return out.fill(0.0);
+    }
+    let (scores, wide) = scratch.split_at_mut(queries.len() / d * n);
+    score(queries, d, keys, spans, scale, scores, wide);
+    for scores in scores.chunks_exact_mut(n) {
+        if let Some(cap) = cap {
+            for s in scores.iter_mut() {
+                *s = cap_lane(*s, cap);
+            }
+        }
+        softmax_body(scores);
+    }
+    let heads = scores.chunks(TOGETHER * n).zip(out.chunks_mut(TOGETHER * d));
+    for (weights, out) in heads {
+        match out.len() / d {
+            1 => mix::<T, 1>(values, d, spans, weights, out),
+            2 => mix::<T, 2>(values, d, spans, weights, out),
+            _ => mix::<T, TOGETHER>(values, d, spans, weights, out),
         }
     }
-    mix(values, rows, spans, scores, out);
 }
 
 #[inline(always)]
 fn score<T: Stored>(
-    query: &[f32],
+    queries: &[f32],
+    d: usize,
     keys: CacheRows<'_, T>,
-    rows: HeadRows,
     spans: &[Span],
     scale: f32,
     scores: &mut [f32],
+    wide: &mut [f32],
 ) {
-    let d = query.len();
-    let mut rest = scores;
-    for span in spans {
-        let (scores, others) = rest.split_at_mut(span.len);
-        rest = others;
-        let (keys, first) = keys.place(span);
-        for (j, s) in scores.iter_mut().enumerate() {
-            let at = rows.offset + (first + j) * rows.stride;
-            *s = dot(query, &keys[at..at + d]) * scale;
-        }
-    }
-    assert!(rest.is_empty(), "attend: more scores than rows");
-}
-
-#[inline(always)]
-fn mix<T: Stored>(
-    values: CacheRows<'_, T>,
-    rows: HeadRows,
-    spans: &[Span],
-    scores: &mut [f32],
-    out: &mut [f32],
-) {
-    softmax_body(scores);
-    // Pieces whose sums stay in registers while the rows go by.
-    let mut first = 0;
-    while out.len() - first >= 4 * LANES {
-        mix_piece::<T, { 4 * LANES }>(values, rows, first, spans, scores, out);
-        first += 4 * LANES;
-    }
-    while out.len() - first >= LANES {
-        mix_piece::<T, LANES>(values, rows, first, spans, scores, out);
-        first += LANES;
-    }
-    while first < out.len() {
-        mix_piece::<T, 1>(values, rows, first, spans, scores, out);
-        first += 1;
-    }
-}
-
-/// Elements `first .. first + N` of the output.
-#[inline(always)]
-fn mix_piece<T: Stored, const N: usize>(
-    values: CacheRows<'_, T>,
-    rows: HeadRows,
-    first: usize,
-    spans: &[Span],
-    scores: &[f32],
-    out: &mut [f32],
-) {
-    let mut sums = [0.0f32; N];
-    let mut rest = scores;
-    for span in spans {
-        let (scores, others) = rest.split_at(span.len);
-        rest = others;
-        let (values, row) = values.place(span);
-        for (j, p) in scores.iter().enumerate() {
-            let at = rows.offset + (row + j) * rows.stride + first;
-            let values = &values[at..at + N];
-            for i in 0..N {
-                sums[i] = p.mul_add(values[i].value(), sums[i]);
-            }
-        }
-    }
-    out[first..first + N].copy_from_slice(&sums);
-}
-
-/// Keys of a head, sixteen side by side: element `i` of key `16 b + k` is number `k` of `[b][i]`. The last block
-/// is filled up with zeros.
-#[inline(always)]
-fn transpose_body<T: Stored>(
-    keys: CacheRows<'_, T>,
-    d: usize,
-    rows: HeadRows,
-    spans: &[Span],
-    out: &mut [f32],
-) {
-    let n: usize = spans.iter().map(|s| s.len).sum();
-    assert_eq!(out.len(), transposed_len(n, d), "transpose_keys: output length differs from the keys'");
-    let mut j = 0;
+    let n = scores.len() / (queries.len() / d);
+    let mut done = 0;
     for span in spans {
         let (keys, first) = keys.place(span);
-        for row in first..first + span.len {
-            let at = rows.offset + row * rows.stride;
-            let block = &mut out[j / LANES * LANES * d..][..LANES * d];
-            for (lanes, key) in block.chunks_exact_mut(LANES).zip(&keys[at..at + d]) {
-                lanes[j % LANES] = key.value();
+        let mut row = first;
+        while row < first + span.len {
+            let lane = row % KEY_BLOCK;
+            let count = (KEY_BLOCK - lane).min(first + span.len - row);
+            let block = T::widened(&keys[(row - lane) * d..][..KEY_BLOCK * d], wide);
+            for (query, scores) in queries.chunks_exact(d).zip(scores.chunks_exact_mut(n)) {
+                // Lanes of other rows are not looked at, whatever they hold.
+                let mut all = dots(query, block);
+                all.iter_mut().for_each(|s| *s *= scale);
+                let scores = &mut scores[done..done + count];
+                match scores.first_chunk_mut() {
+                    Some(scores) => *scores = all,
+                    None => scores.copy_from_slice(&all[lane..lane + count]),
+                }
             }
-            j += 1;
-        }
-    }
-    if !n.is_multiple_of(LANES) {
-        for lanes in out[n / LANES * LANES * d..].chunks_exact_mut(LANES) {
-            lanes[n % LANES..].fill(0.0);
+            (row, done) = (row + count, done + count);
         }
     }
 }
 
-/// [`dot`] of the query and each of sixteen keys, a key a lane: the same operations in the same order.
+/// Numbers of scratch that [`attend_half`] needs for so many queries of `d` numbers and rows; [`attend`] needs no more.
+pub const fn scratch_len(queries: usize, d: usize, rows: usize) -> usize {
+    queries * rows + KEY_BLOCK * d
+}
+
+/// The product of the query and each of sixteen keys, a key a lane. Each is the canonical one: element `i` is added to sum `i
+/// mod 16`, then the sums are [folded](crate::lanes::fold_add).
 #[inline(always)]
 fn dots(query: &[f32], block: &[f32]) -> [f32; LANES] {
     let (keys, _) = block.as_chunks::<LANES>();
@@ -216,67 +184,102 @@ fn dots(query: &[f32], block: &[f32]) -> [f32; LANES] {
     out
 }
 
+/// The sums of values of `H` heads, each with its own weights.
 #[inline(always)]
-fn attend_transposed_body<T: Stored>(
-    query: &[f32],
-    keys: &[f32],
-    skip: usize,
+fn mix<T: Stored, const H: usize>(
     values: CacheRows<'_, T>,
-    rows: HeadRows,
+    d: usize,
     spans: &[Span],
-    scale: f32,
-    cap: Option<f32>,
-    scores: &mut [f32],
+    weights: &[f32],
     out: &mut [f32],
 ) {
-    let d = query.len();
-    assert_eq!(out.len(), d, "attend: output length differs from the query's");
-    let n: usize = spans.iter().map(|s| s.len).sum();
-    let (first, end) = (skip / LANES, (skip + n).div_ceil(LANES));
-    assert!(scores.len() >= (end - first) * LANES, "attend: too few scores");
-    let blocks = keys[first * LANES * d..end * LANES * d].chunks_exact(LANES * d);
-    for (block, scores) in blocks.zip(scores.chunks_exact_mut(LANES)) {
-        for (s, dot) in scores.iter_mut().zip(dots(query, block)) {
-            *s = dot * scale;
+    // Pieces whose sums stay in registers while the rows go by.
+    let mut first = 0;
+    if H == 1 {
+        while d - first >= 4 * LANES {
+            mix_piece::<T, H, 4, LANES>(values, d, first, spans, weights, out);
+            first += 4 * LANES;
         }
     }
-    let scores = &mut scores[skip % LANES..][..n];
-    if let Some(cap) = cap {
-        for s in scores.iter_mut() {
-            *s = cap_lane(*s, cap);
+    while d - first >= 2 * LANES {
+        mix_piece::<T, H, 2, LANES>(values, d, first, spans, weights, out);
+        first += 2 * LANES;
+    }
+    while d - first >= LANES {
+        mix_piece::<T, H, 1, LANES>(values, d, first, spans, weights, out);
+        first += LANES;
+    }
+    while first < d {
+        mix_piece::<T, H, 1, 1>(values, d, first, spans, weights, out);
+        first += 1;
+    }
+}
+
+/// Runs the body for `0 .. N`, at most four times, unrolled: the sums of a rolled loop would live in memory.
+macro_rules! unrolled {
+    ($k:ident < $N:ident, $body:block) => { unrolled!(@ $k $N $body 0 1 2 3) };
+    (@ $k:ident $N:ident $body:block $($n:literal)*) => {{
+        $({ let $k: usize = $n; if $k < $N $body })*
+    }};
+}
+
+/// Elements `first .. first + P L` of the outputs, as `P` vectors of `L`.
+#[inline(always)]
+fn mix_piece<T: Stored, const H: usize, const P: usize, const L: usize>(
+    values: CacheRows<'_, T>,
+    d: usize,
+    first: usize,
+    spans: &[Span],
+    weights: &[f32],
+    out: &mut [f32],
+) {
+    let n = weights.len() / H;
+    let mut sums = [[[0.0f32; L]; P]; H];
+    let mut done = 0;
+    for span in spans {
+        let mut of_heads = [&weights[..0]; H];
+        unrolled!(h < H, { of_heads[h] = &weights[h * n + done..][..span.len] });
+        done += span.len;
+        let (values, row) = values.place(span);
+        for j in 0..span.len {
+            let at = (row + j) * d + first;
+            let (values, _) = values[at..at + P * L].as_chunks::<L>();
+            unrolled!(p < P, {
+                let mut wide = [0.0; L];
+                for l in 0..L {
+                    wide[l] = values[p][l].value();
+                }
+                unrolled!(h < H, {
+                    let weight = of_heads[h][j];
+                    for l in 0..L {
+                        sums[h][p][l] = weight.mul_add(wide[l], sums[h][p][l]);
+                    }
+                });
+            });
         }
     }
-    mix(values, rows, spans, scores, out);
-}
-
-/// Numbers that [`transpose_keys`] makes of `n` keys of `d` numbers.
-pub fn transposed_len(n: usize, d: usize) -> usize {
-    n.next_multiple_of(LANES) * d
-}
-
-/// Scores that [`attend_transposed`] needs room for if it sees `n` keys.
-pub fn transposed_scores(n: usize) -> usize {
-    n.next_multiple_of(LANES) + LANES
+    for (sums, out) in sums.iter().zip(out.chunks_exact_mut(d)) {
+        out[first..first + P * L].copy_from_slice(sums.as_flattened());
+    }
 }
 
 dispatch! {
-    /// `out = sum_j softmax(s)_j v_j` over the rows of `spans`, where `s_j = q . k_j * scale`, or with a `cap`
-    /// `cap * tanh(q . k_j * scale / cap)`; `scores`, one for each row, is
-    /// scratch and holds the attention weights afterwards. Rows are accumulated in order, so how they are cut into
-    /// spans changes nothing.
+    /// For each query, a row of `d` numbers: `out = sum_j softmax(s)_j v_j` over the rows of `spans`, where `s_j = q . k_j *
+    /// scale`, or with a `cap` `cap * tanh(q . k_j * scale / cap)`. `scratch` has room for [`scratch_len`] numbers. Rows
+    /// are accumulated in order, so how they are cut into spans changes nothing, nor which queries are together.
     ///
     /// # Panics
-    /// If a row lies outside `keys` or `values`, `scores` is not as long as there are rows, or `out` and `query`
-    /// differ in length.
+    /// If a row lies outside `keys` or `values`, `scratch` is too short, or `out` and `queries` differ in length or are not
+    /// rows of `d`.
     pub fn attend(
-        query: &[f32],
+        queries: &[f32],
+        d: usize,
         keys: CacheRows<'_, f32>,
         values: CacheRows<'_, f32>,
-        rows: HeadRows,
         spans: &[Span],
         scale: f32,
         cap: Option<f32>,
-        scores: &mut [f32],
+        scratch: &mut [f32],
         out: &mut [f32],
     ) = attend_body::<f32>
 }
@@ -287,296 +290,146 @@ dispatch! {
     /// # Panics
     /// As [`attend`].
     pub fn attend_half(
-        query: &[f32],
+        queries: &[f32],
+        d: usize,
         keys: CacheRows<'_, u16>,
         values: CacheRows<'_, u16>,
-        rows: HeadRows,
         spans: &[Span],
         scale: f32,
         cap: Option<f32>,
-        scores: &mut [f32],
+        scratch: &mut [f32],
         out: &mut [f32],
     ) = attend_body::<u16>
-}
-
-dispatch! {
-    /// Puts the keys of one head, of `d` numbers each, side by side in blocks of sixteen for [`attend_transposed`]:
-    /// worth while if several queries see them.
-    ///
-    /// # Panics
-    /// If a row lies outside `keys`, or `out` does not hold [`transposed_len`] numbers.
-    pub fn transpose_keys(keys: CacheRows<'_, f32>, d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
-        = transpose_body::<f32>
-}
-
-dispatch! {
-    /// As [`transpose_keys`] for keys in [f16](crate::half), which are widened.
-    ///
-    /// # Panics
-    /// As [`transpose_keys`].
-    pub fn transpose_keys_half(keys: CacheRows<'_, u16>, d: usize, rows: HeadRows, spans: &[Span], out: &mut [f32])
-        = transpose_body::<u16>
-}
-
-dispatch! {
-    /// The bits of [`attend`], with `keys` from [`transpose_keys`]. `spans` are the rows that the query sees, those of the
-    /// transposed keys from number `skip` on; `scores` is scratch.
-    ///
-    /// # Panics
-    /// If a row lies outside `keys` or `values`, `scores` has not room for [`transposed_scores`], or `out` and `query`
-    /// differ in length.
-    pub fn attend_transposed(
-        query: &[f32],
-        keys: &[f32],
-        skip: usize,
-        values: CacheRows<'_, f32>,
-        rows: HeadRows,
-        spans: &[Span],
-        scale: f32,
-        cap: Option<f32>,
-        scores: &mut [f32],
-        out: &mut [f32],
-    ) = attend_transposed_body::<f32>
-}
-
-dispatch! {
-    /// As [`attend_transposed`] on values in [f16](crate::half): the bits of [`attend_half`].
-    ///
-    /// # Panics
-    /// As [`attend_transposed`].
-    pub fn attend_transposed_half(
-        query: &[f32],
-        keys: &[f32],
-        skip: usize,
-        values: CacheRows<'_, u16>,
-        rows: HeadRows,
-        spans: &[Span],
-        scale: f32,
-        cap: Option<f32>,
-        scores: &mut [f32],
-        out: &mut [f32],
-    ) = attend_transposed_body::<u16>
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Isa;
-    use crate::half::widen;
+    use crate::half::{narrow, widen};
+    use crate::lanes::fold_add;
+    use crate::softmax::softmax;
 
-    fn one<T>(rows: &[T]) -> CacheRows<'_, T> {
-        CacheRows::new(rows)
+    /// Numbers that repeat late.
+    fn numbers(k: usize, n: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * k % 89) as f32 - 44.0) * 0.0371).collect()
+    }
+
+    /// Rows of `d` numbers as keys; what is not a row is NaN.
+    fn keys_of<T: Copy>(rows: &[T], d: usize, nan: T) -> Vec<T> {
+        let mut keys = vec![nan; (rows.len() / d).next_multiple_of(KEY_BLOCK) * d];
+        for (row, key) in rows.chunks_exact(d).enumerate() {
+            store_key(&mut keys, row, key);
+        }
+        keys
+    }
+
+    fn dot(a: &[f32], b: &[f32]) -> f32 {
+        let mut sums = [0.0f32; LANES];
+        for (i, (a, b)) in a.iter().zip(b).enumerate() {
+            sums[i % LANES] = a.mul_add(*b, sums[i % LANES]);
+        }
+        fold_add(sums)
+    }
+
+    /// Attention of one query in the canonical order, row by row.
+    fn reference(q: &[f32], k: &[f32], v: &[f32], rows: &[usize], scale: f32, cap: Option<f32>) -> Vec<f32> {
+        let d = q.len();
+        let mut weights: Vec<f32> = rows.iter().map(|r| dot(q, &k[r * d..][..d]) * scale).collect();
+        if let Some(cap) = cap {
+            weights.iter_mut().for_each(|s| *s = cap_lane(*s, cap));
+        }
+        softmax(Isa::scalar(), &mut weights);
+        let mut out = vec![0.0f32; d];
+        for (row, p) in rows.iter().zip(weights) {
+            for (o, v) in out.iter_mut().zip(&v[row * d..][..d]) {
+                *o = p.mul_add(*v, *o);
+            }
+        }
+        out
     }
 
     #[test]
-    fn equal_on_every_tier_and_equal_to_the_formula() {
-        for (d, n) in [(64usize, 1usize), (64, 30), (80, 17), (5, 40)] {
-            let f = |k: usize, i: usize| ((i * k % 89) as f32 - 44.0) * 0.05;
-            let q: Vec<f32> = (0..d).map(|i| f(7, i)).collect();
-            let stride = d + 3;
-            let k: Vec<f32> = (0..n * stride + d).map(|i| f(11, i)).collect();
-            let v: Vec<f32> = (0..n * stride + d).map(|i| f(13, i)).collect();
-            let rows = HeadRows { offset: 2, stride };
-            let run = |isa| {
-                let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-                attend(
-                    isa,
-                    &q,
-                    one(&k),
-                    one(&v),
-                    rows,
-                    &[Span { first: 0, len: n }],
-                    0.125,
-                    None,
-                    &mut s,
-                    &mut o,
-                );
-                (s, o)
-            };
-            let reference = run(Isa::scalar());
-            for isa in Isa::available() {
-                assert_eq!(run(isa), reference, "{isa:?}");
+    fn the_bits_of_single_rows_on_every_tier_in_any_spans() {
+        for (d, n) in [(64usize, 40usize), (80, 17), (5, 33), (24, 1), (150, 16), (128, 100)] {
+            for heads in [1usize, 2, 3, 5, 8] {
+                let q = numbers(7, heads * d);
+                let [k, v] =
+                    [11, 13].map(|p| numbers(p, n * d).into_iter().map(narrow).collect::<Vec<u16>>());
+                let [wide_k, wide_v] = [&k, &v].map(|x| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>());
+                let (keys, half_keys) = (keys_of(&wide_k, d, f32::NAN), keys_of(&k, d, 0x7e00));
+                let third = n / 3;
+                for spans in [
+                    vec![Span { first: 0, len: n }],
+                    vec![Span { first: 0, len: 1 }, Span { first: 1, len: 0 }, Span { first: 1, len: n - 1 }],
+                    // A gap, and not in order.
+                    vec![Span { first: n - third, len: third }, Span { first: 0, len: n - third - n / 4 }],
+                    vec![Span { first: n - 1, len: 1 }],
+                ] {
+                    let rows: Vec<usize> = spans.iter().flat_map(|s| s.first..s.first + s.len).collect();
+                    for cap in [None, Some(3.0)] {
+                        let expected: Vec<f32> = q
+                            .chunks_exact(d)
+                            .flat_map(|q| reference(q, &wide_k, &wide_v, &rows, 0.2, cap))
+                            .collect();
+                        for isa in Isa::available() {
+                            let (mut s, mut out) =
+                                (vec![f32::NAN; scratch_len(heads, d, n)], vec![f32::NAN; heads * d]);
+                            let (ck, cv) = (CacheRows::new(&keys[..]), CacheRows::new(&wide_v[..]));
+                            attend(isa, &q, d, ck, cv, &spans, 0.2, cap, &mut s, &mut out);
+                            assert_eq!(out, expected, "{isa:?}, {heads} x {d}, {spans:?}");
+                            out.fill(f32::NAN);
+                            let (ck, cv) = (CacheRows::new(&half_keys[..]), CacheRows::new(&v[..]));
+                            attend_half(isa, &q, d, ck, cv, &spans, 0.2, cap, &mut s, &mut out);
+                            assert_eq!(out, expected, "{isa:?}, {heads} x {d}, {spans:?}, f16");
+                        }
+                    }
+                }
             }
+        }
+    }
+
+    #[test]
+    fn rows_in_two_places_give_the_bits_of_one() {
+        let (d, n, cut) = (24usize, 43usize, 21usize);
+        let (q, k, v) = (numbers(7, d), numbers(11, n * d), numbers(13, n * d));
+        let spans = [Span { first: 0, len: cut }, Span { first: cut, len: n - cut }];
+        let all: Vec<usize> = (0..n).collect();
+        let expected = reference(&q, &k, &v, &all, 0.2, None);
+        let [before, after] = [&k[..cut * d], &k[cut * d..]].map(|k| keys_of(k, d, f32::NAN));
+        let keys = CacheRows::after(&before, cut, &after);
+        let values = CacheRows::after(&v[..cut * d], cut, &v[cut * d..]);
+        for isa in Isa::available() {
+            let (mut s, mut out) = (vec![0.0; n], vec![0.0; d]);
+            attend(isa, &q, d, keys, values, &spans, 0.2, None, &mut s, &mut out);
+            assert_eq!(out, expected, "{isa:?}");
+        }
+    }
+
+    #[test]
+    fn equal_to_the_formula() {
+        for (d, n, scale, cap) in [(64usize, 30usize, 0.125, None), (16, 9, 1.0f32, Some(2.0f64))] {
+            let (q, k, v) = (numbers(7, d), numbers(11, n * d), numbers(13, n * d));
+            let (mut s, mut out) = (vec![0.0; n], vec![0.0; d]);
+            let keys = keys_of(&k, d, f32::NAN);
+            let (keys, values) = (CacheRows::new(&keys[..]), CacheRows::new(&v[..]));
+            let spans = [Span { first: 0, len: n }];
+            let of_f32 = cap.map(|c| c as f32);
+            attend(Isa::scalar(), &q, d, keys, values, &spans, scale, of_f32, &mut s, &mut out);
             let score = |j: usize| -> f64 {
-                (0..d).map(|i| f64::from(q[i]) * f64::from(k[2 + j * stride + i])).sum::<f64>() * 0.125
+                let s =
+                    (0..d).map(|i| f64::from(q[i]) * f64::from(k[j * d + i])).sum::<f64>() * f64::from(scale);
+                cap.map_or(s, |c| c * (s / c).tanh())
             };
+            assert!(cap.is_none_or(|c| (0..n).any(|j| score(j).abs() > 0.9 * c)), "the cap is felt");
             let top = (0..n).map(score).fold(f64::MIN, f64::max);
             let z: f64 = (0..n).map(|j| (score(j) - top).exp()).sum();
             for i in 0..d {
-                let exact: f64 =
-                    (0..n).map(|j| (score(j) - top).exp() / z * f64::from(v[2 + j * stride + i])).sum();
-                // |scores| < 40, so the exponents carry at most 40 * d rounding errors of 2^-24.
-                assert!((f64::from(reference.1[i]) - exact).abs() < 40.0 * 64.0 * 6e-8);
-            }
-        }
-    }
-    #[test]
-    fn a_cap_bounds_the_scores_on_every_tier() {
-        let (d, n, cap) = (16usize, 9usize, 2.0f32);
-        let f = |k: usize, i: usize| ((i * k % 89) as f32 - 44.0) * 0.05;
-        let [q, k, v] = [7, 11, 13].map(|p| (0..n * d).map(|i| f(p, i)).collect::<Vec<f32>>());
-        let rows = HeadRows { offset: 0, stride: d };
-        let run = |isa| {
-            let (mut s, mut o) = (vec![0.0; n], vec![0.0; d]);
-            attend(
-                isa,
-                &q[..d],
-                one(&k),
-                one(&v),
-                rows,
-                &[Span { first: 0, len: n }],
-                1.0,
-                Some(cap),
-                &mut s,
-                &mut o,
-            );
-            (s, o)
-        };
-        let reference = run(Isa::scalar());
-        for isa in Isa::available() {
-            assert_eq!(run(isa), reference, "{isa:?}");
-        }
-        let score = |j: usize| -> f64 {
-            let s = (0..d).map(|i| f64::from(q[i]) * f64::from(k[j * d + i])).sum::<f64>();
-            2.0 * (s / 2.0).tanh()
-        };
-        assert!((0..n).any(|j| score(j).abs() > 1.9), "the cap is felt");
-        let z: f64 = (0..n).map(|j| score(j).exp()).sum();
-        for i in 0..d {
-            let exact: f64 = (0..n).map(|j| score(j).exp() / z * f64::from(v[j * d + i])).sum();
-            // An exponent is off by five roundings of a sum of magnitudes below 80 and by the cap's own error; that
-            // of a weight, relative to it, is at most twice as much.
-            let exponent = 5.0 * 80.0 * 6e-8 + 2.0 * 3e-7;
-            assert!((f64::from(reference.1[i]) - exact).abs() < 2.2 * 2.0 * exponent);
-        }
-    }
-
-    #[test]
-    fn spans_and_halves_give_the_bits_of_whole_widened_rows() {
-        let (d, n) = (24usize, 23usize);
-        let f = |k: usize, i: usize| ((i * k % 89) as f32 - 44.0) * 0.0371;
-        let q: Vec<f32> = (0..d).map(|i| f(7, i)).collect();
-        let [k, v] = [11, 13].map(|p| (0..n * d).map(|i| crate::half::narrow(f(p, i))).collect::<Vec<u16>>());
-        let [wide_k, wide_v] = [&k, &v].map(|x| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>());
-        let rows = HeadRows { offset: 0, stride: d };
-        let whole = [Span { first: 0, len: n }];
-        let cut = [
-            Span { first: 0, len: 1 },
-            Span { first: 1, len: 0 },
-            Span { first: 1, len: 15 },
-            Span { first: 16, len: 7 },
-        ];
-        let (mut s, mut expected) = (vec![0.0; n], vec![0.0; d]);
-        attend(Isa::scalar(), &q, one(&wide_k), one(&wide_v), rows, &whole, 0.2, None, &mut s, &mut expected);
-        let mut capped = vec![0.0; d];
-        attend(
-            Isa::scalar(),
-            &q,
-            one(&wide_k),
-            one(&wide_v),
-            rows,
-            &whole,
-            0.2,
-            Some(3.0),
-            &mut s,
-            &mut capped,
-        );
-        assert_ne!(expected, capped);
-        for isa in Isa::available() {
-            for spans in [&whole[..], &cut] {
-                let mut out = vec![0.0; d];
-                attend(isa, &q, one(&wide_k), one(&wide_v), rows, spans, 0.2, None, &mut s, &mut out);
-                assert_eq!(out, expected, "{isa:?}");
-                attend_half(isa, &q, one(&k), one(&v), rows, spans, 0.2, None, &mut s, &mut out);
-                assert_eq!(out, expected, "{isa:?}");
-                if spans.len() > 1 {
-                    let [k, v] = [&wide_k, &wide_v].map(|x| CacheRows::after(&x[..16 * d], 16, &x[16 * d..]));
-                    out.fill(f32::NAN);
-                    attend(isa, &q, k, v, rows, spans, 0.2, None, &mut s, &mut out);
-                    assert_eq!(out, expected, "{isa:?}, in two places");
-                    let mut keys = vec![f32::NAN; transposed_len(n, d)];
-                    let mut s = vec![f32::NAN; transposed_scores(n)];
-                    out.fill(f32::NAN);
-                    transpose_keys(isa, k, d, rows, spans, &mut keys);
-                    attend_transposed(isa, &q, &keys, 0, v, rows, spans, 0.2, None, &mut s, &mut out);
-                    assert_eq!(out, expected, "{isa:?}, in two places, transposed");
-                }
-                attend_half(isa, &q, one(&k), one(&v), rows, spans, 0.2, Some(3.0), &mut s, &mut out);
-                assert_eq!(out, capped, "{isa:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn transposed_keys_give_the_same_bits() {
-        for (d, n) in [(64usize, 40usize), (80, 17), (5, 33), (24, 1), (150, 16)] {
-            let f = |k: usize, i: usize| ((i * k % 89) as f32 - 44.0) * 0.0371;
-            let q: Vec<f32> = (0..d).map(|i| f(7, i)).collect();
-            let stride = d + 3;
-            let [k, v] = [11, 13]
-                .map(|p| (0..(n + 4) * stride).map(|i| crate::half::narrow(f(p, i))).collect::<Vec<u16>>());
-            let [wide_k, wide_v] = [&k, &v].map(|x| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>());
-            let rows = HeadRows { offset: 1, stride };
-            // Two spans with a gap, of which the query sees the keys from `skip` on.
-            let all = [Span { first: 0, len: n / 2 }, Span { first: n / 2 + 3, len: n - n / 2 }];
-            for skip in [0, 1, n / 2, n - 1] {
-                let seen = [
-                    Span { first: skip, len: (n / 2).saturating_sub(skip) },
-                    Span { first: n / 2 + 3 + skip.saturating_sub(n / 2), len: n - skip.max(n / 2) },
-                ];
-                for cap in [None, Some(3.0)] {
-                    let (mut s, mut expected) = (vec![0.0; n - skip], vec![0.0; d]);
-                    let scalar = Isa::scalar();
-                    attend(
-                        scalar,
-                        &q,
-                        one(&wide_k),
-                        one(&wide_v),
-                        rows,
-                        &seen,
-                        0.2,
-                        cap,
-                        &mut s,
-                        &mut expected,
-                    );
-                    for isa in Isa::available() {
-                        // What was there before does not matter.
-                        let mut keys = vec![f32::NAN; transposed_len(n, d)];
-                        let mut s = vec![f32::NAN; transposed_scores(n - skip)];
-                        let mut out = vec![f32::NAN; d];
-                        transpose_keys(isa, one(&wide_k), d, rows, &all, &mut keys);
-                        attend_transposed(
-                            isa,
-                            &q,
-                            &keys,
-                            skip,
-                            one(&wide_v),
-                            rows,
-                            &seen,
-                            0.2,
-                            cap,
-                            &mut s,
-                            &mut out,
-                        );
-                        assert_eq!(out, expected, "{isa:?}, {d} x {n}, from {skip}");
-                        keys.fill(f32::NAN);
-                        transpose_keys_half(isa, one(&k), d, rows, &all, &mut keys);
-                        attend_transposed_half(
-                            isa,
-                            &q,
-                            &keys,
-                            skip,
-                            one(&v),
-                            rows,
-                            &seen,
-                            0.2,
-                            cap,
-                            &mut s,
-                            &mut out,
-                        );
-                        assert_eq!(out, expected, "{isa:?}, {d} x {n}, from {skip}");
-                    }
-                }
+                let exact: f64 = (0..n).map(|j| (score(j) - top).exp() / z * f64::from(v[j * d + i])).sum();
+                // A product is below 1.65^2 = 2.73; d of them are summed with d roundings of 2^-24, the cap is off by 3e-7
+                // itself, and a weight by twice as much as its exponent, of values below 1.65.
+                let exponent = (d * d) as f64 * 2.73 * 6e-8 * f64::from(scale) + 3e-7;
+                assert!((f64::from(out[i]) - exact).abs() < 1.65 * 2.0 * exponent);
             }
         }
     }

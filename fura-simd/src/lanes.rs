@@ -22,12 +22,20 @@ pub(crate) fn fold_add(v: [f32; LANES]) -> f32 {
 /// A number as it is stored.
 pub(crate) trait Stored: Copy {
     fn value(self) -> f32;
+
+    /// All of `numbers`, in `wide` unless they are f32 as they are.
+    fn widened<'a>(numbers: &'a [Self], wide: &'a mut [f32]) -> &'a [f32];
 }
 
 impl Stored for f32 {
     #[inline(always)]
     fn value(self) -> f32 {
         self
+    }
+
+    #[inline(always)]
+    fn widened<'a>(numbers: &'a [Self], _: &'a mut [f32]) -> &'a [f32] {
+        numbers
     }
 }
 
@@ -37,23 +45,15 @@ impl Stored for u16 {
     fn value(self) -> f32 {
         widen(self)
     }
-}
 
-/// `a . b` with fused multiply-adds, element `i` into lane `i mod 16`.
-#[inline(always)]
-pub(crate) fn dot<T: Stored>(a: &[f32], b: &[T]) -> f32 {
-    let (ac, at) = a.as_chunks::<LANES>();
-    let (bc, bt) = b.as_chunks::<LANES>();
-    let mut acc = [0.0f32; LANES];
-    for (x, y) in ac.iter().zip(bc) {
-        for l in 0..LANES {
-            acc[l] = x[l].mul_add(y[l].value(), acc[l]);
+    #[inline(always)]
+    fn widened<'a>(numbers: &'a [Self], wide: &'a mut [f32]) -> &'a [f32] {
+        let wide = &mut wide[..numbers.len()];
+        for (to, from) in wide.iter_mut().zip(numbers) {
+            *to = widen(*from);
         }
+        wide
     }
-    for (l, (x, y)) in at.iter().zip(bt).enumerate() {
-        acc[l] = x.mul_add(y.value(), acc[l]);
-    }
-    fold_add(acc)
 }
 
 /// The larger of the two; `a` if either is NaN. One instruction on every tier.

@@ -56,9 +56,15 @@ pub(crate) fn softmax_body(x: &mut [f32]) {
             sum[l] += c[l];
         }
     }
-    for (l, t) in tail.iter_mut().enumerate() {
-        *t = exp_lane(*t - top);
-        sum[l] += *t;
+    if !tail.is_empty() {
+        // As one more vector, of which the rest adds nothing: a scalar exponential costs as much as sixteen.
+        let mut last = [top; LANES];
+        last[..tail.len()].copy_from_slice(tail);
+        for l in 0..LANES {
+            last[l] = exp_lane(last[l] - top);
+            sum[l] += if l < tail.len() { last[l] } else { 0.0 };
+        }
+        tail.copy_from_slice(&last[..tail.len()]);
     }
     let inv = 1.0 / fold_add(sum);
     for v in x.iter_mut() {
@@ -76,8 +82,13 @@ fn log_sum_exp_body(x: &[f32]) -> f64 {
             sum[l] += exp_lane(c[l] - top);
         }
     }
-    for (l, t) in tail.iter().enumerate() {
-        sum[l] += exp_lane(*t - top);
+    if !tail.is_empty() {
+        let mut last = [top; LANES];
+        last[..tail.len()].copy_from_slice(tail);
+        for l in 0..LANES {
+            let e = exp_lane(last[l] - top);
+            sum[l] += if l < tail.len() { e } else { 0.0 };
+        }
     }
     // `libm`-free and exact everywhere: the logarithm is left to the caller's choice of precision.
     f64::from(top) + ln(f64::from(fold_add(sum)))

@@ -14,8 +14,8 @@ use crate::reward::{Reward, best};
 use crate::writer::text_of;
 use fura_core::layout::Scope;
 use fura_model::{
-    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Request, Shared, Threads, Wanted,
-    Workspace,
+    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Precision, Request, Shared, Threads,
+    Wanted, Workspace,
 };
 use fura_simd::Isa;
 use fura_tasks::Task;
@@ -182,7 +182,7 @@ impl<'m> Scorer<'m> {
         let mut most = usize::MAX;
         if part == Part::Answer {
             let c = self.model.config();
-            let row = KvCache::transient_bytes(c, 1) * (c.layers - shared.layers()) as u64;
+            let row = KvCache::row_bytes(c, Precision::Single) * (c.layers - shared.layers()) as u64;
             most = usize::try_from(self.beginning_bytes / row.max(1)).unwrap_or(usize::MAX);
         }
         let mut first = 0;

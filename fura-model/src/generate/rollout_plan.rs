@@ -78,7 +78,7 @@ impl RolloutPlan {
     /// Bytes that one thread allocates beside the texts that members write.
     pub fn bytes(&self, config: &ModelConfig, block: usize) -> u64 {
         let (pass, prompt) = (self.pass(), self.prompt as u64);
-        let row = KvCache::bytes(config, 1, Precision::Single) / config.layers as u64;
+        let row = KvCache::row_bytes(config, Precision::Single);
         let states = prompt * (self.shared as u64 * row + size_of::<f32>() as u64 * config.d_model as u64);
         let logits = size_of::<f32>() * self.group.min(HEAD_ROWS) * config.vocab;
         let fixed = pass.workspace_bytes(config, block, 1) + logits + Batch::bytes(pass.rows, pass.sequences);
