@@ -99,12 +99,13 @@ enum Merge {
 
 /// How text is cut and spelled.
 enum Spelling {
-    ByteLevel(PreTokenizer),
-    /// Characters, with U+2581 for spaces.
-    Characters {
-        prefix: bool,
-        first_only: bool,
+    ByteLevel {
+        pre: PreTokenizer,
+        /// Whether text is composed first.
+        nfc: bool,
     },
+    /// Characters, with U+2581 for spaces.
+    Characters { prefix: bool, first_only: bool },
 }
 
 /// Reads the tokenizer's files and writes the metadata. `vocab` is the number of the embedding's rows, if there is one,
@@ -142,12 +143,12 @@ pub(super) fn describe(
         }
     }
     match spelling {
-        Spelling::ByteLevel(pre) => {
+        Spelling::ByteLevel { pre, nfc } => {
             if model.byte_fallback {
                 return Err(refuse("byte_fallback", "true".to_owned()).into());
             }
             out.kv("tokenizer.ggml.model", "gpt2").kv("tokenizer.ggml.pre", pre.name());
-            out.kv("fura.whole_pieces", model.ignore_merges);
+            out.kv("fura.whole_pieces", model.ignore_merges).kv("fura.nfc", nfc);
         }
         Spelling::Characters { prefix, first_only } => {
             if !model.byte_fallback || model.ignore_merges {
@@ -334,8 +335,7 @@ fn spelling(file: &Path, definition: &Definition) -> Result<Spelling, FolderErro
     let normalizers = parts(&definition.normalizer, "normalizers");
     let cutters = parts(&definition.pre_tokenizer, "pretokenizers");
     if let Some((last, before)) = cutters.split_last().filter(|(last, _)| is(last, "ByteLevel")) {
-        // NFC, which Qwen2 names, is not done: see docs/src/formats.md.
-        if let Some(other) = normalizers.iter().find(|n| !is(n, "NFC")) {
+        if let Some(other) = normalizers.iter().find(|n| **n != &json!({"type": "NFC"})) {
             return Err(unsupported("normalizer", other));
         }
         if last["add_prefix_space"] != json!(false) {
@@ -351,7 +351,7 @@ fn spelling(file: &Path, definition: &Definition) -> Result<Spelling, FolderErro
             _ => None,
         };
         return pre
-            .map(Spelling::ByteLevel)
+            .map(|pre| Spelling::ByteLevel { pre, nfc: !normalizers.is_empty() })
             .ok_or_else(|| unsupported("pre_tokenizer", &definition.pre_tokenizer));
     }
     let mut prefix = None;
