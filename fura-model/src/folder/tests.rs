@@ -63,7 +63,8 @@ fn every_error_of_the_reference_is_one_here() {
     };
     let mut no_text = file(GOOD, 14);
     no_text[8 + 2] = 0xff;
-    let cases: [(Vec<u8>, fn(&Reference) -> bool); 9] = [
+    type Is = fn(&Reference) -> bool;
+    let cases: [(Vec<u8>, Is); 9] = [
         (vec![0; 7], |e| matches!(e, Reference::HeaderTooSmall)),
         (with_length(100_000_001), |e| matches!(e, Reference::HeaderTooLarge)),
         (with_length(99_999_999), |e| matches!(e, Reference::InvalidHeaderLength)),
@@ -72,7 +73,7 @@ fn every_error_of_the_reference_is_one_here() {
         (changed("[8,14]", "[9,15]"), |e| matches!(e, Reference::InvalidOffset(_))),
         (file(GOOD, 13), |e| matches!(e, Reference::MetadataIncompleteBuffer)),
         (changed("[1,3]", "[4294967296,4294967296]"), |e| matches!(e, Reference::ValidationOverflow)),
-        (changed("[0,8]", "[0,4]").to_vec(), |e| {
+        (changed("[0,8]", "[0,4]"), |e| {
             matches!(e, Reference::TensorInvalidInfo | Reference::InvalidOffset(_))
         }),
     ];
