@@ -97,7 +97,8 @@ fn bpe(
         let normal = vocabulary.iter().filter(|&(_, kind, _)| kind == TokenKind::Normal);
         normal.map(|(id, _, bytes)| (bytes.into(), id)).collect()
     });
-    // GGUF files do not say so, but the name does: tokenizers of Qwen2 and later compose, those distilled from others do not.
+    // GGUF files do not say so, but the name does: Qwen2's and its successors' tokenizers compose. Whether those called
+    // "deepseek-r1-qwen" do is not known; their text is left as it is.
     let name = gguf.opt_str(PRE)?.unwrap_or(pre.name());
     let nfc = gguf.opt_bool(NFC)?.unwrap_or(pre == PreTokenizer::Qwen2 && name == pre.name());
     Ok(Bpe { pre, splitter: Splitter::new(pre)?, nfc, byte_ids, merges, whole_pieces })
