@@ -111,7 +111,7 @@ impl Run<'_> {
         let total = u64::from(trainer.plan().generations);
         let bar = Progress::new("training", total, json);
         bar.start_at(u64::from(trainer.generation()));
-        while diverged.is_none() {
+        while diverged.is_none() && !finished {
             if suspicious {
                 let measured = session
                     .pool
@@ -159,7 +159,7 @@ impl Run<'_> {
             trainer.log_mut().append_note(&best.note())?;
             specialist = kept(log)?;
             specialist.save(&args.out)?;
-            say_lost(best, &trained, json);
+            report::lost(best, &trained.heldout, json);
             diverged = Some(best);
             let Some(evaluation) = self.evaluate(&specialist, &mut answerer, &held)? else {
                 return interrupted(args, &trainer);
@@ -208,23 +208,6 @@ impl Run<'_> {
 /// The specialist of a run that was stopped.
 fn kept(log: &Path) -> Result<Specialist> {
     Ok(Specialist::from_run_log(&Diverged::cut(read(log)?))?)
-}
-
-fn say_lost(diverged: Diverged, lost: &Evaluation, json: bool) {
-    let Diverged { at, kept } = diverged;
-    if json {
-        println!("{}", json!({"event": "diverged", "at": at, "kept": kept, "lost": lost.heldout}));
-    }
-    let what = if kept == 0 {
-        "nothing was better than the base, which".to_owned()
-    } else {
-        format!("generation {kept}")
-    };
-    eprintln!(
-        "stopped after {at} generations: held-out success fell to {:.1} %, less than half the base's; {what} is kept. Lower \
-         --alpha or --sigma, or raise the number of pairs",
-        100.0 * lost.heldout.success
-    );
 }
 
 struct Summary {
