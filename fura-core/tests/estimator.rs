@@ -436,3 +436,56 @@ fn turns_outside_the_layout_are_refused() {
     let turns = vec![Turn { first: usize::MAX, linears: usize::MAX, pairs: 1 }];
     assert!(Estimator::new(EsConfig { turns, ..EsConfig::default() }, &layout()).is_err());
 }
+
+/// Linears of one shape, which a generator reseeded for each of them would perturb alike.
+#[test]
+fn linears_of_equal_shape_are_perturbed_differently() {
+    const N: usize = 1 << 14;
+    let layout = Layout::new(32, (0..3).map(|l| Linear::new(format!("blk.{l}.q"), 8, N))).unwrap();
+    let es =
+        Estimator::new(EsConfig { seed: 3, pairs: 2, sigma: 1e-3, ..EsConfig::default() }, &layout).unwrap();
+    let mut c = vec![0.0; 3 * N];
+    es.member_coordinates(Member { pair: 1, sign: Sign::Plus }, 0..3 * N, &mut c);
+    let correlation = |a: &[f32], b: &[f32]| {
+        let dot =
+            |x: &[f32], y: &[f32]| x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    };
+    let of = |l: usize| &c[l * N..][..N];
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+        let r = correlation(of(one), of(other));
+        assert!(r.abs() < 4.0 / (N as f64).sqrt(), "{one} and {other}: {r}");
+    }
+}
+
+/// Steps far below what half precision tells apart at the coordinate arrive, to a rounding of `f32`.
+#[test]
+fn small_steps_on_large_coordinates_are_not_lost() {
+    let config = EsConfig {
+        seed: 5,
+        pairs: 1,
+        alpha: 0.3,
+        shaping: Shaping::None,
+        bound: 0.99,
+        ..EsConfig::default()
+    };
+    let mut es = estimator(config);
+    es.tell(&[1.0, 0.0]).unwrap();
+    let before = es.coordinates().to_vec();
+    let mut e = vec![0.0; 1500];
+    Noise::new(5).fill(1, 0, 0..1500, &mut e);
+    es.tell(&[1e-5, 0.0]).unwrap();
+    let mut large = 0;
+    for ((old, new), e) in before.iter().zip(es.coordinates()).zip(&e) {
+        let step = f64::from(0.3f32) * 1e-5 * f64::from(*e);
+        let moved = f64::from(*new) - f64::from(*old);
+        assert!(
+            (moved - step).abs() <= 0.5 * f64::from(f32::EPSILON) * f64::from(new.abs()) + 1e-12,
+            "{old}: {moved} {step}"
+        );
+        // Between 0.25 and 1 half precision has steps of 2^-12 or more.
+        let lost = old.abs() > 0.25 && step.abs() < 2f64.powi(-13) && step.abs() > 1e-6;
+        large += u32::from(lost && moved != 0.0);
+    }
+    assert!(large > 200, "{large}");
+}

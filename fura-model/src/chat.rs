@@ -207,6 +207,22 @@ impl ChatTemplate {
         Ok(out)
     }
 
+    /// The control token that the template puts after what the assistant said: what a model writes at the end of its turn,
+    /// whichever end tokens its file names. `None` if it puts none there or cannot render a short conversation.
+    #[must_use]
+    pub fn turn_end(&self, tokenizer: &Tokenizer) -> Option<u32> {
+        let say = |content| {
+            let messages =
+                [Message { role: Role::User, content: "Hi" }, Message { role: Role::Assistant, content }];
+            self.encode(tokenizer, &messages, false).ok()
+        };
+        let (one, other) = (say("0")?, say("1")?);
+        // What follows the answer is what both end with.
+        let common = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+        let after = if one == other { &[] } else { &one[one.len() - common..] };
+        after.iter().copied().find(|id| tokenizer.is_control(*id))
+    }
+
     fn run(
         &self,
         tokenizer: &Tokenizer,
@@ -220,6 +236,8 @@ impl ChatTemplate {
         let said: usize = contents.iter().map(String::len).sum();
         let steps = FUEL + FUEL_PER_BYTE * said as u64;
         env.set_fuel(Some(steps));
+        // Errors then say what is undefined.
+        env.set_debug(true);
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_function("raise_exception", |problem: String| -> Result<Value, minijinja::Error> {
             Err(minijinja::Error::new(ErrorKind::InvalidOperation, problem))

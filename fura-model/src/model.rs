@@ -7,7 +7,7 @@ use crate::folder::Folder;
 use crate::gguf::{Gguf, TensorKind};
 use crate::map::{self, Map};
 use crate::pack::{self, Matrix, Pack};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{PreTokenizer, Tokenizer};
 use crate::weights::Deviation;
 use fura_core::fingerprint::Fingerprint;
 use fura_core::layout::Layout;
@@ -67,11 +67,29 @@ impl Model {
         block: usize,
         progress: &mut (dyn FnMut(usize, usize) -> ControlFlow<()> + Send),
     ) -> Result<Model, ModelError> {
+        Model::open_with(file, cache, block, None, progress)
+    }
+
+    /// As [`Model::open`], with a pre-tokenizer of the caller's choice: for files that name none, or an unknown one that is
+    /// known to split alike.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn open_with(
+        file: &Path,
+        cache: &Path,
+        block: usize,
+        pre: Option<PreTokenizer>,
+        progress: &mut (dyn FnMut(usize, usize) -> ControlFlow<()> + Send),
+    ) -> Result<Model, ModelError> {
         let files = Files::open(file)?;
         let gguf = files.gguf()?;
         let config = ModelConfig::from_gguf(&gguf)?;
         let unused = pack::unused_tensors(&gguf, &config)?;
-        let tokenizer = Tokenizer::from_gguf(&gguf)?;
+        let mut tokenizer = match pre {
+            Some(pre) => Tokenizer::with_pre_tokenizer(&gguf, pre)?,
+            None => Tokenizer::from_gguf(&gguf)?,
+        };
         if tokenizer.vocabulary_size() != config.vocab {
             return Err(ModelError::Shape {
                 file: file.to_owned(),
@@ -81,6 +99,9 @@ impl Model {
             });
         }
         let chat = ChatTemplate::from_gguf(&gguf)?;
+        if let Some(end) = chat.as_ref().and_then(|chat| chat.turn_end(&tokenizer)) {
+            tokenizer.stop_at(end);
+        }
         let layout = pack::layout(&config, block, file)?;
         let fingerprint = pack::fingerprint(&gguf, &config)?;
         let path = cache.join(format!("{}-b{block}.fura-pack", &fingerprint.to_string()[..16]));

@@ -73,6 +73,11 @@ impl<Q> HeldOut<Q> {
         Ok(Self { heldout, phrasings: answerer.questions(&tasks.phrasings(n), 0)? })
     }
 
+    /// The requests never trained on.
+    pub(crate) fn heldout(&self) -> &[Q] {
+        &self.heldout
+    }
+
     /// Evaluates one member. `None` if cancelled.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ pub mod episodes;
 pub mod error;
 pub mod evaluation;
 pub mod generation_shape;
+pub mod guard;
 pub mod judge;
 pub mod question;
 pub mod reward;

@@ -62,13 +62,7 @@ impl Question {
 
 /// The tokens of a prompt that is to be continued as plain text.
 pub(crate) fn beginning(model: &Model, text: &str) -> Result<Vec<u32>, FuraError> {
-    let tokenizer = model.tokenizer();
-    let mut prompt = Vec::new();
-    if tokenizer.add_bos() {
-        prompt.extend(tokenizer.bos());
-    }
-    tokenizer.encode_into(text, Specials::Ignore, &mut prompt)?;
-    Ok(prompt)
+    Ok(model.tokenizer().encode_beginning(text, Specials::Ignore)?)
 }
 
 /// The tokens of a task's conversation in the model's chat template.

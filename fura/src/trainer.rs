@@ -164,6 +164,11 @@ impl<'m> Trainer<'m> {
         &self.header.layout
     }
 
+    /// Fitness of the last generation's members, in order; empty before the first.
+    pub fn fitness(&self) -> &[f64] {
+        &self.fitness
+    }
+
     /// The estimator.
     pub fn estimator(&self) -> &Estimator {
         &self.estimator

@@ -87,6 +87,19 @@ never
 {{ missing }}|{{ none }}|{{ true }}|{{ 3 / 2 }}|{{ 7 // 2 }}|{{ 1.0 }}|{{ [1, 'a'] }}|{{ messages | map(attribute='role') | join(',') }}
 {{ '%s-%s' | format('a', 1) }}|{{ 'x' if messages | length > 2 else 'y' }}|{{ turn('z') }}
 """,
+    # Undefined values in filters, parts of lists, both spellings of nothing, tests, methods, filters over messages.
+    "constructs": """{{ missing | upper }}|{{ missing | trim }}|{{ missing | length }}|{{ missing | default('d') }}|{{ None }}|{{ [None, true] }}
+{{ messages[0].content.split(' ') | first }}|{{ messages[0].content.split() | last }}|{{ messages[0]['content'][:3] }}|{{ 'abc'[::-1] }}
+{% for m in messages | selectattr('role', 'equalto', 'user') %}{{ loop.index0 }}{{ m.content is string }}{{ m is mapping }}{{ loop.last }};{% endfor %}
+
+{{ messages | rejectattr('role', 'equalto', 'user') | list | length }}|{{ (messages | last).role }}|{{ messages[-1].content.endswith('n') }}
+{% for key, value in {'a': 1, 'b': [2]}.items() %}{{ key }}={{ value }},{% endfor %}
+
+{{ 'a-b'.replace('-', '+') }}|{{ ['x', 'y'] | join('/') }}|{{ 'n' in 'name' }}|{{ 'x' not in ['y'] }}|{{ '7' | int + 1 }}|{{ messages | map(attribute='content') | map('length') | list }}
+{% set ns = namespace(found=none) %}{% for m in messages if m.role == 'assistant' %}{% set ns.found = m.content %}{% else %}{% set ns.found = 'no one' %}{% endfor %}{{ ns.found }}|{{ ns.found is none }}|{{ ' x '.strip() | title }}
+""",
+    # Called although nobody defined them.
+    "clock": "{{ bos_token }}{{ strftime_now('%d %b %Y') }}{{ messages[0].content }}",
 }
 
 CONVERSATIONS = [

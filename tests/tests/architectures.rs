@@ -85,6 +85,14 @@ fn logits_are_those_of_transformers() {
     }
 }
 
+/// Where the long factors of Phi-3's rotary scaling would begin, the context ends: they are not computed.
+#[test]
+fn a_context_ends_where_the_long_factors_would_begin() {
+    let context = |name| open(name).0.config().context;
+    assert_eq!(context("phi3-long"), 64, "the file says 256, and 64 before stretching");
+    assert_eq!(context("phi3"), 256);
+}
+
 #[test]
 fn bits_do_not_depend_on_tier_threads_chunks_or_batch() {
     let bits = |x: &[f32]| x.iter().map(|v| v.to_bits()).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 
 use fura_model::chat::{ChatError, ChatTemplate, Message, Role};
 use fura_model::gguf::{Gguf, GgufWriter};
-use fura_model::tokenizer::Tokenizer;
+use fura_model::tokenizer::{Specials, Tokenizer};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::path::Path;
@@ -22,6 +22,11 @@ const CONTROL: [&str; 10] = [
 
 /// All bytes and the control tokens of several families.
 fn tokenizer() -> Tokenizer {
+    tokenizer_that_adds(None)
+}
+
+/// With what the file says of adding a begin-of-sequence token.
+fn tokenizer_that_adds(bos: Option<bool>) -> Tokenizer {
     let printable = |b: u8| matches!(b, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
     let mut other = 256..;
     let mut tokens: Vec<String> = (0..=255)
@@ -40,6 +45,9 @@ fn tokenizer() -> Tokenizer {
         .strings::<&str>("tokenizer.ggml.merges", &[])
         .kv("tokenizer.ggml.bos_token_id", 256_u32)
         .kv("tokenizer.ggml.eos_token_id", 257_u32);
+    if let Some(bos) = bos {
+        writer.kv("tokenizer.ggml.add_bos_token", bos);
+    }
     let bytes = writer.finish().unwrap();
     Tokenizer::from_gguf(&Gguf::parse(&bytes, Path::new("chat.gguf")).unwrap()).unwrap()
 }
@@ -86,6 +94,8 @@ fn ids_stand_for_the_rendered_text() {
             ChatTemplate::new(golden["templates"][case["template"].as_str().unwrap()].as_str().unwrap());
         match template.encode(&tokenizer, &messages(case), case["generation"].as_bool().unwrap()) {
             Ok(ids) => assert_eq!(tokenizer.decode_lossy(&ids), case["text"].as_str().unwrap()),
+            // It takes messages apart by design.
+            Err(ChatError::Structure) if case["template"] == "constructs" => {}
             Err(ChatError::Structure) => refused += 1,
             Err(other) => panic!("{other}"),
         }
@@ -142,6 +152,11 @@ fn broken_and_endless_templates_are_errors_with_a_line() {
         ("\n\n{{ messages | no_such_filter }}", "no_such_filter"),
         ("{{ no_such_function() }}", "no_such_function"),
         ("\n{{ missing.attribute.deep }}", "line 2"),
+        // The variable is named, not only its line.
+        ("\n{{ missing.attribute.deep }}", "`missing"),
+        ("{% set x = 1 %}\n{{ bos_token + messages[7].content }}", "`messages[7]` is undefined"),
+        ("{{ messages | tojson(indent=4) }}", "tojson"),
+        ("{{ strftime_now('%d %b %Y') }}", "strftime_now"),
         (
             "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
             "come to an end",
@@ -206,6 +221,63 @@ fn long_conversations_are_rendered() {
             Err(e) => assert!(!real && matches!(e, ChatError::Template { .. }), "{name}: {e}"),
         }
     }
+}
+
+/// Whether a sequence begins with the token is the template's word for chats and the file's word for raw text, in all four
+/// combinations; twice only where a template itself writes it twice.
+#[test]
+fn a_sequence_begins_once_whatever_template_and_file_say() {
+    let user = [Message { role: Role::User, content: "<s>hi" }];
+    let [bare, begun] = ["", "{{ bos_token }}"].map(|beginning| {
+        ChatTemplate::new(format!(
+            "{beginning}{{% for m in messages %}}<|user|>{{{{ m.content }}}}</s>{{% endfor %}}"
+        ))
+    });
+    for adds in [Some(false), Some(true), None] {
+        let tokenizer = tokenizer_that_adds(adds);
+        let bos = tokenizer.bos().unwrap();
+        let raw = tokenizer.encode_beginning("<s>hi", Specials::Ignore).unwrap();
+        let text: Vec<u32> = "<s>hi"
+            .bytes()
+            .map(|b| tokenizer.encode(&char::from(b).to_string(), Specials::Ignore).unwrap()[0])
+            .collect();
+        let expected = if adds == Some(true) { [&[bos], &text[..]].concat() } else { text.clone() };
+        assert_eq!(raw, expected, "raw text, {adds:?}");
+        for (template, begins) in [(&bare, false), (&begun, true)] {
+            let ids = template.encode(&tokenizer, &user, false).unwrap();
+            let beginning: &[u32] = if begins { &[bos] } else { &[] };
+            let user = tokenizer.special_id("<|user|>").unwrap();
+            assert_eq!(
+                ids,
+                [beginning, &[user], &text, &[tokenizer.eos().unwrap()]].concat(),
+                "{adds:?} {begins}"
+            );
+            assert!(!tokenizer.begins_twice(&ids) && !tokenizer.begins_twice(&raw));
+        }
+        let twice = ChatTemplate::new("{{ bos_token }}<s>{{ messages[0].content }}");
+        assert!(tokenizer.begins_twice(&twice.encode(&tokenizer, &user, false).unwrap()));
+        assert!(!tokenizer.begins_twice(&[bos]) && !tokenizer.begins_twice(&[257, 257]));
+    }
+}
+
+/// The token that ends a turn is the one after an assistant's words, whichever end tokens a file names.
+#[test]
+fn a_template_says_what_ends_a_turn() {
+    let (golden, tokenizer) = (golden(), tokenizer());
+    let end = |source: &str| {
+        let id = ChatTemplate::new(source).turn_end(&tokenizer)?;
+        Some(String::from_utf8(tokenizer.token_bytes(id).unwrap().to_vec()).unwrap())
+    };
+    for (name, expected) in
+        [("qwen2.5-instruct", "<|im_end|>"), ("headers", "<|eot_id|>"), ("alternating", "<end_of_turn>")]
+    {
+        assert_eq!(end(golden["templates"][name].as_str().unwrap()).as_deref(), Some(expected), "{name}");
+    }
+    let turns = "{% for m in messages %}<|user|>{{ m.role }}: {{ m.content }}END{% endfor %}";
+    assert_eq!(end(&turns.replace("END", "</s>\n<|im_end|>")).as_deref(), Some("</s>"));
+    assert_eq!(end(&turns.replace("END", "\n")), None);
+    assert_eq!(end("{{ messages[0].content }}</s>"), None, "what it says does not depend on the answer");
+    assert_eq!(end("{{ raise_exception('no') }}"), None);
 }
 
 proptest! {

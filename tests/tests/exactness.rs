@@ -16,6 +16,7 @@ use fura_model::{
 };
 use fura_tests::mixed::{Alone, InAnswers, Mixed, coordinates, encode};
 use fura_tests::tiny;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 const PROMPTS: [&str; 4] = ["a", "the quick brown fox", "jumps over", "thirty-three bytes of plain text."];
@@ -87,6 +88,53 @@ fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
                 Some(r) => assert_eq!(*r, together, "{:?}", engine.isa()),
                 None => reference = Some(together),
             }
+        }
+    }
+}
+
+/// Sixty-four sequences of all lengths and three members in one pass, and then a token more of each in another: the bits of
+/// each alone, whatever the instruction set and the number of threads.
+#[test]
+fn each_of_64_sequences_is_as_it_is_alone() {
+    const SEQUENCES: usize = 64;
+    let (model, _folder) = tiny::open(8, 32);
+    let members = [
+        None,
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+    ];
+    let mixed = Mixed(&members);
+    let plan = Plan { rows: 1024, sequences: SEQUENCES, positions: 64 };
+    let text: Vec<u32> = encode(&model, &PROMPTS.concat());
+    let sequences: Vec<(u32, &[u32])> =
+        (0..SEQUENCES).map(|k| (k as u32 % 3, &text[k % 7..][..1 + 5 * k % 23])).collect();
+    // Both passes of some of the sequences, which lie side by side in the cache.
+    let run = |engine: Engine<'_>, sequences: &[(u32, &[u32])]| -> [Vec<Vec<u32>>; 2] {
+        let mut state = (Workspace::new(&model, plan), KvCache::new(model.config(), 24 * sequences.len()));
+        let (mut first, mut second) = (Batch::default(), Batch::default());
+        for (k, (member, tokens)) in sequences.iter().enumerate() {
+            first.push(*member, tokens, 0, 24 * k);
+            second.push(*member, &[tokens[0]], tokens.len(), 24 * k);
+        }
+        [first, second].map(|batch| logits(engine, &mixed, &batch, &mut state))
+    };
+    let scalar = Engine::new(&model, Isa::scalar(), Threads::Serial);
+    let mut alone = [Vec::new(), Vec::new()];
+    for sequence in &sequences {
+        let [first, second] = run(scalar, std::slice::from_ref(sequence));
+        alone[0].extend(first);
+        alone[1].extend(second);
+    }
+    assert!(
+        alone.iter().all(|pass| pass.iter().collect::<BTreeSet<_>>().len() == SEQUENCES),
+        "no two are alike"
+    );
+    for isa in Isa::available() {
+        assert!(run(Engine::new(&model, isa, Threads::Serial), &sequences) == alone, "{isa:?}");
+        for threads in [1, 2, 3, 7] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let together = pool.install(|| run(Engine::new(&model, isa, Threads::Pool), &sequences));
+            assert!(together == alone, "{isa:?}, {threads} threads");
         }
     }
 }

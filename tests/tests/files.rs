@@ -1,7 +1,9 @@
 //! Models in files of all shapes: split, padded, with more or less in them than expected.
 
 use fura_model::gguf::{TensorKind, Value};
-use fura_model::{Model, ModelError};
+use fura_model::{Model, ModelError, Threads};
+use fura_simd::Isa;
+use fura_tests::forward::logits;
 use fura_tests::rewrite::{rewrite, split};
 use fura_tests::tiny;
 use std::ops::ControlFlow;
@@ -244,15 +246,74 @@ fn more_layers_than_tensors_are_refused_before_there_is_anything_for_each() {
     assert!(!message.contains("blk."), "{message}");
 }
 
+/// A download that is not complete, under the name that such parts have: what is there and what should be.
+#[test]
+fn a_part_of_a_file_is_refused_with_both_lengths() {
+    let bytes = tiny::bytes(1);
+    let folder = tempfile::tempdir().unwrap();
+    for (name, len) in [
+        ("tiny.gguf.part1of2", bytes.len() / 2),
+        ("tiny.gguf", bytes.len() - 1),
+        ("tiny.gguf", bytes.len() - 4 * tiny::D_MODEL),
+    ] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, &bytes[..len]).unwrap();
+        let message = open(&file).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains(&len.to_string()), "{message}");
+    }
+}
+
 #[test]
 fn a_head_is_used_if_there_is_one_and_tied_if_there_is_none() {
     let bytes = tiny::bytes(1);
-    assert!(open_bytes(&bytes).unwrap().config().tied);
+    let tied = open_bytes(&bytes).unwrap();
+    assert!(tied.config().tied);
     let gguf = fura_model::gguf::Gguf::parse(&bytes, Path::new("tiny.gguf")).unwrap();
     let embedding = gguf.tensor_data("token_embd.weight").unwrap();
     let mut writer = tiny::writer(1);
     writer.tensor("output.weight", &[tiny::D_MODEL, tiny::VOCAB], TensorKind::Q8_0, embedding);
-    assert!(!open_bytes(&writer.finish().unwrap()).unwrap().config().tied);
+    let both = open_bytes(&writer.finish().unwrap()).unwrap();
+    assert!(!both.config().tied);
+    // A head of its own, which is the embedding upside down.
+    let mut writer = tiny::writer(1);
+    let rows: Vec<u8> = embedding.chunks(embedding.len() / tiny::VOCAB).rev().flatten().copied().collect();
+    writer.tensor("output.weight", &[tiny::D_MODEL, tiny::VOCAB], TensorKind::Q8_0, rows);
+    let own = open_bytes(&writer.finish().unwrap()).unwrap();
+    let last = |model: &Model| {
+        let tokens = [7, 77, 177];
+        let all = logits(model, Isa::detect(), Threads::Serial, &tokens, 3);
+        all[2 * tiny::VOCAB..].iter().map(|l| l.to_bits()).collect::<Vec<_>>()
+    };
+    assert_eq!(last(&both), last(&tied));
+    let mut reversed = last(&own);
+    assert_ne!(reversed, last(&tied));
+    reversed.reverse();
+    assert_eq!(reversed, last(&tied), "the head that is given is used");
+}
+
+/// A file that names no end, and a template that ends turns.
+#[test]
+fn generation_also_stops_at_what_ends_a_turn_in_the_template() {
+    let stops = |end: &str, template: Option<&str>| {
+        let key = |k: &str| !["tokenizer.ggml.tokens", "tokenizer.ggml.eos_token_id"].contains(&k);
+        let bytes = tiny::bytes(1);
+        let mut writer = rewrite(&bytes, key, |_| true);
+        let gguf = fura_model::gguf::Gguf::parse(&bytes, Path::new("tiny.gguf")).unwrap();
+        let mut tokens: Vec<&[u8]> = gguf.strings("tokenizer.ggml.tokens").unwrap().collect();
+        tokens[256] = end.as_bytes();
+        writer.strings("tokenizer.ggml.tokens", &tokens);
+        if let Some(template) = template {
+            writer.kv("tokenizer.chat_template", template);
+        }
+        open_bytes(&writer.finish().unwrap()).unwrap().tokenizer().stop_ids().to_vec()
+    };
+    let turns = |end: &str| format!("{{% for m in messages %}}{{{{ m.content }}}}{end}{{% endfor %}}");
+    assert_eq!(stops("<|eot_id|>", None), [256], "a known end");
+    assert!(stops("<fin>", None).is_empty());
+    assert_eq!(stops("<fin>", Some(&turns("<fin>"))), [256]);
+    assert_eq!(stops("<fin>", Some("<fin>{{ messages[0].content }}")), [0; 0]);
+    // A template that is broken is one only when it is used.
+    assert_eq!(stops("<fin>", Some("{% if %}")), [0; 0]);
 }
 
 #[test]

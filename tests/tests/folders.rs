@@ -142,28 +142,82 @@ fn a_tokenizer_may_be_smaller_than_the_embedding_but_not_larger() {
     assert!(refused(folder.path(), "tokenizer.json").contains("id 96"));
 }
 
+fn ids(v: &Value) -> Vec<u32> {
+    v.as_array().unwrap().iter().map(|t| t.as_u64().unwrap() as u32).collect()
+}
+
+/// Texts, the library's ids with special tokens found in them, and its ids with those taken for text.
+fn library(name: &str) -> Vec<(String, Vec<u32>, Vec<u32>)> {
+    let cases = std::fs::read(golden("tokenizers").join(format!("{name}.json"))).unwrap();
+    let cases: Vec<Value> = serde_json::from_slice(&cases).unwrap();
+    assert!(cases.len() > 250);
+    cases.iter().map(|c| (c[0].as_str().unwrap().to_owned(), ids(&c[1]), ids(&c[2]))).collect()
+}
+
 #[test]
 fn ids_are_those_of_the_tokenizers_library() {
-    let ids =
-        |v: &Value| v.as_array().unwrap().iter().map(|t| t.as_u64().unwrap() as u32).collect::<Vec<_>>();
     for name in TOKENIZERS {
         let tokenizer =
             Tokenizer::from_folder(&golden("tokenizers").join(name)).unwrap_or_else(|e| panic!("{e}"));
-        let cases = std::fs::read(golden("tokenizers").join(format!("{name}.json"))).unwrap();
-        let cases: Vec<Value> = serde_json::from_slice(&cases).unwrap();
-        assert!(cases.len() > 140);
         let mut with_specials = 0;
-        for case in &cases {
-            let text = case[0].as_str().unwrap();
-            let (parsed, ignored) = (ids(&case[1]), ids(&case[2]));
-            assert_eq!(tokenizer.encode(text, Specials::Parse).unwrap(), parsed, "{name} {text:?}");
+        for (text, parsed, ignored) in library(name) {
+            assert_eq!(tokenizer.encode(&text, Specials::Parse).unwrap(), parsed, "{name} {text:?}");
             assert_eq!(
-                tokenizer.encode(text, Specials::Ignore).unwrap(),
+                tokenizer.encode(&text, Specials::Ignore).unwrap(),
                 ignored,
                 "{name} {text:?}, ignored"
             );
             with_specials += usize::from(parsed != ignored);
         }
         assert!(with_specials > 20, "{name}");
+    }
+}
+
+/// The texts tell the families apart: the vocabularies are one, so another cutting is all that could give other ids.
+#[test]
+fn no_two_families_cut_the_texts_alike() {
+    let families = TOKENIZERS[..6].iter().map(|name| (name, library(name)));
+    let families: Vec<_> = families.collect();
+    for (i, (one, a)) in families.iter().enumerate() {
+        for (other, b) in &families[..i] {
+            let differ = a.iter().zip(b).filter(|((.., a), (.., b))| a != b).count();
+            assert!(differ > 15, "{one} and {other}: {differ}");
+        }
+    }
+}
+
+/// Qwen2's normalization: text that is not composed has the ids of the composed text there, and others where nothing is
+/// normalized; any other normalization of a byte-level vocabulary is refused by name.
+#[test]
+fn text_is_composed_where_tokenizer_json_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokenizer.json");
+    let source = std::fs::read(golden("tokenizers/qwen2/tokenizer.json")).unwrap();
+    let with = |normalizer: Value| {
+        let mut definition: Value = serde_json::from_slice(&source).unwrap();
+        assert_eq!(definition["normalizer"], json!({"type": "NFC"}));
+        definition["normalizer"] = normalizer;
+        std::fs::write(&file, definition.to_string()).unwrap();
+        Tokenizer::from_folder(folder.path())
+    };
+    let (apart, composed) = ("cafe\u{301} \u{1112}\u{1161}\u{11ab} \u{212b}", "caf\u{e9} \u{d55c} \u{c5}");
+    for (normalizer, composes) in [
+        (json!({"type": "NFC"}), true),
+        (json!({"type": "Sequence", "normalizers": [{"type": "NFC"}]}), true),
+        (json!({"type": "Sequence", "normalizers": []}), false),
+        (Value::Null, false),
+    ] {
+        let tokenizer = with(normalizer.clone()).unwrap();
+        let encode = |text| tokenizer.encode(text, Specials::Ignore).unwrap();
+        assert_eq!(encode(apart) == encode(composed), composes, "{normalizer}");
+        assert_eq!(tokenizer.decode_lossy(&encode(apart)), if composes { composed } else { apart });
+    }
+    for kind in ["NFKC", "NFD", "Lowercase", "Nonsense"] {
+        let error = with(json!({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": kind}]}));
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("tokenizer.json: ") && error.contains("normalizer") && error.contains(kind),
+            "{error}"
+        );
     }
 }

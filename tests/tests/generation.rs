@@ -14,9 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests of every kind: greedy and sampled, of three members, constrained, with stop strings, short and long.
 fn requests(model: &Model) -> Vec<Request> {
+    many_requests(model, 18)
+}
+
+fn many_requests(model: &Model, n: u64) -> Vec<Request> {
     let answers = Constraint::answers(model.tokenizer(), &["north", "nook", "é", "no"]).unwrap();
     let digits = Constraint::grammar(model.tokenizer(), "root ::= [0-9]{2,5} (\".\" [^a-z]+)?").unwrap();
-    (0..18u64)
+    (0..n)
         .map(|i| {
             let tail = ["x", "and more of it", "", "the quick brown fox"][i as usize % 4];
             let mut r = Request::new(
@@ -90,6 +94,69 @@ fn a_batch_is_as_each_alone(model: &Model, mixed: &dyn Members) {
                 let mut got = run(backwards);
                 got.reverse();
                 assert_eq!(got, alone, "{isa:?} {threads} {plan:?} {cache}, backwards");
+            }
+        }
+    }
+}
+
+/// Sixty-four requests of every kind side by side.
+#[test]
+fn each_of_64_requests_is_answered_as_it_is_alone() {
+    let (model, _folder) = tiny::open(16, 32);
+    let members = [
+        None,
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+    ];
+    let mixed = Mixed(&members);
+    let requests = many_requests(&model, 64);
+    let scalar = Engine::new(&model, Isa::scalar(), Threads::Serial);
+    let single = Plan { rows: 64, sequences: 1, positions: 64 };
+    let alone: Vec<Completion> = requests
+        .iter()
+        .map(|r| generate(scalar, &mixed, vec![r.clone()], single, 64, Precision::Single).remove(0))
+        .collect();
+    for (isa, threads) in Isa::available().zip([2, 3, 1, 2, 3]) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let engine = Engine::new(&model, isa, Threads::Pool);
+        let plan = Plan { rows: 256, sequences: 64, positions: 64 };
+        let got =
+            pool.install(|| generate(engine, &mixed, requests.clone(), plan, 64 * 64, Precision::Single));
+        assert_eq!(got, alone, "{isa:?}, {threads} threads");
+    }
+}
+
+/// What a generator did before leaves no trace: not the same request, not one of which it is a beginning, not another
+/// member's.
+#[test]
+fn a_warm_generator_answers_as_a_cold_one() {
+    let (model, _folder) = tiny::open(15, 32);
+    let members = [
+        None,
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+    ];
+    let mixed = Mixed(&members);
+    let short = encode(&model, "what all prompts begin with");
+    let long = encode(&model, "what all prompts begin with, and then something");
+    let sampling = Sampling { temperature: 20.0, seed: 5, ..Sampling::default() };
+    let ask = |prompt: &[u32], member| Request { member, sampling, ..Request::new(prompt.to_vec(), 24) };
+    let plan = Plan { rows: 32, sequences: 3, positions: 96 };
+    for isa in Isa::available() {
+        let engine = Engine::new(&model, isa, Threads::Serial);
+        let cold = |r: Request| generate(engine, &mixed, vec![r], plan, 200, Precision::Single);
+        let expected = [0, 1].map(|member| cold(ask(&short, member)));
+        assert_ne!(expected[0], expected[1]);
+        let mut generator = Generator::new(&model, plan, 200, Precision::Single);
+        let mut warm = |r: Request| engine.generate(&mixed, vec![r], &mut generator).unwrap();
+        assert_eq!(warm(ask(&long, 0)), cold(ask(&long, 0)), "{isa:?}");
+        for round in 0..3 {
+            for member in [0, 1] {
+                assert_eq!(
+                    warm(ask(&short, member)),
+                    expected[member as usize],
+                    "{isa:?}, {round}, {member}"
+                );
             }
         }
     }

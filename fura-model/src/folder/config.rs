@@ -274,7 +274,7 @@ fn rope(
 /// Llama 3.1's divisors of the rotary frequencies: `factor` for those whose wave is longer than
 /// `original / low_freq_factor`, 1 for those with a wave shorter than `original / high_freq_factor`, and between them
 /// the reciprocal of a linear ramp.
-fn llama3_divisors(
+pub(super) fn llama3_divisors(
     scaling: &mut Fields<'_>,
     base: f64,
     rotated: u32,

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
 use super::merges::{Merges, Workspace};
 use super::pre_tokenizer::Splitter;
 use super::{PreTokenizer, TokenizerError};
@@ -11,6 +13,8 @@ use super::{PreTokenizer, TokenizerError};
 pub(super) struct Bpe {
     pub(super) pre: PreTokenizer,
     pub(super) splitter: Splitter,
+    /// Whether text is brought into Unicode's normalization form C first.
+    pub(super) nfc: bool,
     pub(super) byte_ids: [Option<u32>; 256],
     pub(super) merges: Merges,
     /// Pieces that are tokens as they are, for pre-tokenizers that prefer those to merging.
@@ -25,7 +29,11 @@ impl Bpe {
         work: &mut Workspace,
         out: &mut Vec<u32>,
     ) -> Result<(), TokenizerError> {
-        self.splitter.split(text, |piece| {
+        let composed = match self.nfc && is_nfc_quick(text.chars()) != IsNormalized::Yes {
+            true => Some(text.nfc().collect::<String>()),
+            false => None,
+        };
+        self.splitter.split(composed.as_deref().unwrap_or(text), |piece| {
             let bytes = piece.as_bytes();
             if let Some(&id) = self.whole_pieces.as_ref().and_then(|whole| whole.get(bytes)) {
                 out.push(id);

@@ -26,14 +26,14 @@ pub enum TokenizerError {
         found: String,
     },
     /// `tokenizer.ggml.pre` is missing.
-    #[error("{}: metadata key 'tokenizer.ggml.pre' is missing, expected one of {}; convert the model again or name the pre-tokenizer", .file.display(), PreTokenizer::known())]
+    #[error("{}: metadata key 'tokenizer.ggml.pre' is missing, expected one of {}; convert the model again or name the pre-tokenizer (--pre NAME)", .file.display(), PreTokenizer::known())]
     MissingPre {
         /// The file.
         file: PathBuf,
     },
     /// `tokenizer.ggml.pre` names a pre-tokenizer that this crate does not implement.
     #[error(
-        "{at}: unknown pre-tokenizer '{found}', expected one of {}; use another model or name a pre-tokenizer known to split alike",
+        "{at}: unknown pre-tokenizer '{found}', expected one of {}; use another model or name a pre-tokenizer known to split alike (--pre NAME)",
         PreTokenizer::known()
     )]
     UnknownPre {

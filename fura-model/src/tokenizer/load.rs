@@ -20,8 +20,10 @@ const MERGES: &str = "tokenizer.ggml.merges";
 const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 const SCORES: &str = "tokenizer.ggml.scores";
 const ADD_SPACE: &str = "tokenizer.ggml.add_space_prefix";
-/// Our own keys: whether a piece that is a token is taken as it is; whether only the first stretch of a text gets a space.
+/// Our own keys: whether a piece that is a token is taken as it is; whether text is composed (NFC); whether only the first
+/// stretch of a text gets a space.
 const WHOLE_PIECES: &str = "fura.whole_pieces";
+const NFC: &str = "fura.nfc";
 const FIRST_ONLY: &str = "fura.space_prefix_first_only";
 /// Keys of text normalizations that are not done here.
 const UNKNOWN_NORMALIZATIONS: [&str; 2] =
@@ -95,7 +97,11 @@ fn bpe(
         let normal = vocabulary.iter().filter(|&(_, kind, _)| kind == TokenKind::Normal);
         normal.map(|(id, _, bytes)| (bytes.into(), id)).collect()
     });
-    Ok(Bpe { pre, splitter: Splitter::new(pre)?, byte_ids, merges, whole_pieces })
+    // GGUF files do not say so, but the name does: Qwen2's and its successors' tokenizers compose. Whether those called
+    // "deepseek-r1-qwen" do is not known; their text is left as it is.
+    let name = gguf.opt_str(PRE)?.unwrap_or(pre.name());
+    let nfc = gguf.opt_bool(NFC)?.unwrap_or(pre == PreTokenizer::Qwen2 && name == pre.name());
+    Ok(Bpe { pre, splitter: Splitter::new(pre)?, nfc, byte_ids, merges, whole_pieces })
 }
 
 fn pieces(

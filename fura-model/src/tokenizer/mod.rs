@@ -2,8 +2,9 @@
 //!
 //! Byte-level BPE cuts text into pieces ([`PreTokenizer`]); each piece's bytes become one token each, and adjacent
 //! tokens are merged in the order of the merge table. SentencePiece joins adjacent characters, best score first; it
-//! usually puts a space before the text, which decoding gives back. Both take linear or n log n time on any text. There
-//! is no other text normalization.
+//! usually puts a space before the text, which decoding gives back. Both take linear or n log n time on any text. Where the
+//! vocabulary is Qwen2's, or `tokenizer.json` says so, text is composed first (Unicode's normalization form C); there is no
+//! other text normalization.
 //!
 //! Control tokens, which mark turns and ends, are out of reach of plain text: [`Specials::Ignore`], which
 //! is for all text that a user or a model wrote, never gives one, and a file in which it could is refused.
@@ -118,6 +119,23 @@ impl Tokenizer {
     /// As for [`from_gguf`](Self::from_gguf), except for the pre-tokenizer.
     pub fn with_pre_tokenizer(gguf: &Gguf<'_>, pre: PreTokenizer) -> Result<Self, TokenizerError> {
         load::load(gguf, Some(pre))
+    }
+
+    /// Encodes raw text that a sequence begins with: after [`bos`](Self::bos), if the [file wants it](Self::add_bos).
+    /// What a chat template wrote is no raw text.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub fn encode_beginning(&self, text: &str, specials: Specials) -> Result<Vec<u32>, TokenizerError> {
+        let mut out: Vec<u32> = self.bos().filter(|_| self.add_bos).into_iter().collect();
+        self.encode_into(text, specials, &mut out)?;
+        Ok(out)
+    }
+
+    /// Whether `ids` begin with [`bos`](Self::bos) twice, which no model was trained on.
+    #[must_use]
+    pub fn begins_twice(&self, ids: &[u32]) -> bool {
+        matches!(ids, [first, second, ..] if first == second && self.bos() == Some(*first))
     }
 
     /// Encodes `text`. Nothing is added at its start or end.
@@ -294,11 +312,18 @@ impl Tokenizer {
         self.roles.eom
     }
 
-    /// The tokens after which generation ends: eos, eot, eom and every token with the text of a known end
-    /// token; sorted.
+    /// The tokens after which generation ends: eos, eot, eom, every token with the text of a known end
+    /// token, and in a [`Model`](crate::Model) the one that ends a turn in its chat template; sorted.
     #[must_use]
     pub fn stop_ids(&self) -> &[u32] {
         &self.roles.stop
+    }
+
+    /// Makes control token `id` one that ends generation.
+    pub(crate) fn stop_at(&mut self, id: u32) {
+        if let (true, Err(place)) = (self.is_control(id), self.roles.stop.binary_search(&id)) {
+            self.roles.stop.insert(place, id);
+        }
     }
 
     /// Whether generation ends after `id`.

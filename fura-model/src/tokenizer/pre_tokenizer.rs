@@ -63,8 +63,9 @@ impl PreTokenizer {
     pub(crate) const ALL: [Self; 6] =
         [Self::Gpt2, Self::SmolLm, Self::Llama3, Self::Qwen2, Self::Tekken, Self::Gpt4o];
 
-    /// A name that [`from_name`](Self::from_name) knows.
-    pub(crate) fn name(self) -> &'static str {
+    /// The first of its names, one that [`from_name`](Self::from_name) knows.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, known)| *known == self).map_or("", |&(name, _)| name)
     }
 
@@ -75,7 +76,8 @@ impl PreTokenizer {
     }
 
     /// The names that [`from_name`](Self::from_name) knows, for messages.
-    pub(super) fn known() -> String {
+    #[must_use]
+    pub fn known() -> String {
         Self::NAMES.map(|(name, _)| name).join(", ")
     }
 

@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fura::core::layout::Scope;
+use fura::model::tokenizer::PreTokenizer;
 use fura::reward::Reward;
 use fura::turns::LayerTurn;
 use std::path::PathBuf;
@@ -35,6 +36,13 @@ pub(crate) struct Common {
     /// Folder for packs, the training-ready copies of models [default: $XDG_CACHE_HOME/fura or ~/.cache/fura]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
+    /// Pre-tokenizer, for a model file that names none or an unknown one that is known to split alike
+    #[arg(long, global = true, value_name = "NAME", value_parser = pre_tokenizer)]
+    pub(crate) pre: Option<PreTokenizer>,
+}
+
+fn pre_tokenizer(name: &str) -> Result<PreTokenizer, String> {
+    PreTokenizer::from_name(name).ok_or_else(|| format!("expected one of {}", PreTokenizer::known()))
 }
 
 #[derive(Subcommand)]

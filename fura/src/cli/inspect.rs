@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Inspect, common: &Common, cancel: &AtomicBool) -> Resul
                 "block": BLOCK,
                 "coordinates": coordinates,
                 "trainable_share": share,
+                "pre_tokenizer": tokenizer.pre_tokenizer().map(|pre| pre.name()),
                 "stop_tokens": stops,
                 "pack_bytes": model.mapped_bytes(),
                 "cpu": used,
@@ -90,6 +91,10 @@ pub(crate) fn run(args: &Inspect, common: &Common, cancel: &AtomicBool) -> Resul
         "coordinates {coordinates} at block size {BLOCK} ({:.3} % of the parameters) in all layers",
         100.0 * share
     );
+    match tokenizer.pre_tokenizer() {
+        Some(pre) => println!("text        byte pairs, cut as {}", pre.name()),
+        None => println!("text        SentencePiece"),
+    }
     println!("stops at    {}", stops.join(" "));
     println!("pack        {:.1} MB, memory-mapped", model.mapped_bytes() as f64 / 1e6);
     println!("kernels     {used} (this CPU has: {}), {} threads", available.join(", "), session.threads());

@@ -5,11 +5,12 @@ use super::args::{Common, Rebuild};
 use anyhow::{Context, Result};
 use fura::core::runlog::RunLog;
 use fura::core::specialist::Specialist;
+use fura::guard::Diverged;
 use serde_json::json;
 
 pub(crate) fn run(args: &Rebuild, common: &Common) -> Result<Outcome> {
     let bytes = std::fs::read(&args.log).with_context(|| args.log.display().to_string())?;
-    let history = RunLog::read(&bytes, &args.log)?;
+    let history = Diverged::cut(RunLog::read(&bytes, &args.log)?);
     let specialist = Specialist::from_run_log(&history)?;
     specialist.save(&args.out)?;
     let generations = history.generations.len();

@@ -3,6 +3,8 @@
 use fura::answerer::Answerer;
 use fura::episodes::EpisodeSuccess;
 use fura::evaluation::{Evaluation, Success};
+use fura::guard::Diverged;
+use serde_json::json;
 
 /// One line for each model and held-out set.
 pub(crate) fn evaluations(rows: &[(&str, &Evaluation)]) {
@@ -48,4 +50,22 @@ pub(crate) fn faults<A: Answerer>(answerer: &A) {
     if let (n, Some(why)) = answerer.faults() {
         eprintln!("{n} outputs could not be graded and counted for nothing; the first: {why}");
     }
+}
+
+/// Says that a run was stopped, with its success at the end, and what is kept of it.
+pub(crate) fn lost(diverged: Diverged, lost: &Success, json: bool) {
+    let Diverged { at, kept } = diverged;
+    if json {
+        println!("{}", json!({"event": "diverged", "at": at, "kept": kept, "lost": lost}));
+    }
+    let what = if kept == 0 {
+        "nothing was better than the base, which".to_owned()
+    } else {
+        format!("generation {kept}")
+    };
+    eprintln!(
+        "stopped after {at} generations: held-out success fell to {:.1} %, less than half the base's; {what} is kept. Lower \
+         --alpha or --sigma, or raise the number of pairs",
+        100.0 * lost.success
+    );
 }

@@ -147,14 +147,7 @@ fn requests(args: &Run, model: &Model, prompts: &[String]) -> Result<Vec<Request
                     .encode(tokenizer, &messages, true)
                     .with_context(|| format!("PROMPT{}; or use --raw", place(args, i)))?
             }
-            None => {
-                let mut prompt = Vec::new();
-                if tokenizer.add_bos() {
-                    prompt.extend(tokenizer.bos());
-                }
-                tokenizer.encode_into(text, Specials::Ignore, &mut prompt)?;
-                prompt
-            }
+            None => tokenizer.encode_beginning(text, Specials::Ignore)?,
         };
         requests.push(Request {
             sampling: Sampling { seed: sampling.seed.wrapping_add(i as u64), ..sampling },

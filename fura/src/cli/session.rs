@@ -5,6 +5,8 @@ use super::progress::Progress;
 use anyhow::{Context, Result, anyhow};
 use fura::core::specialist::Specialist;
 use fura::judge::Judge;
+use fura::model::chat::{Message, Role};
+use fura::model::tokenizer::PreTokenizer;
 use fura::model::{Materialized, Model};
 use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
@@ -21,6 +23,7 @@ pub(crate) struct Session {
     pub(crate) isa: Isa,
     pub(crate) pool: rayon::ThreadPool,
     cache: PathBuf,
+    pre: Option<PreTokenizer>,
     json: bool,
 }
 
@@ -40,7 +43,7 @@ impl Session {
             .thread_name(|i| format!("fura-{i}"))
             .build()
             .context("starting threads")?;
-        Ok(Session { isa, pool, cache: cache_folder(common)?, json: common.json })
+        Ok(Session { isa, pool, cache: cache_folder(common)?, pre: common.pre, json: common.json })
     }
 
     pub(crate) fn threads(&self) -> usize {
@@ -55,11 +58,25 @@ impl Session {
             bar.set(done as u64, "");
             if cancel.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let model = self.pool.install(|| Model::open(file, &self.cache, block, &mut progress))?;
+        let model =
+            self.pool.install(|| Model::open_with(file, &self.cache, block, self.pre, &mut progress))?;
         if let Some(bar) = bar {
             bar.clear();
         }
+        warn_of_two_beginnings(&model);
         Ok(model)
+    }
+}
+
+/// Says so if the model's chat template begins a sequence twice: a fault of its file that costs quality and shows nowhere.
+fn warn_of_two_beginnings(model: &Model) {
+    let Some(template) = model.chat_template() else { return };
+    let ids = template.encode(model.tokenizer(), &[Message { role: Role::User, content: "Hi" }], true);
+    if ids.is_ok_and(|ids| model.tokenizer().begins_twice(&ids)) {
+        eprintln!(
+            "{}: its chat template writes the begin-of-sequence token twice; answers may be worse than with one",
+            model.file().display()
+        );
     }
 }
 

@@ -9,8 +9,10 @@ use anyhow::{Context, Result, bail};
 use fura::answerer::Answerer;
 use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::runlog::{RunHistory, RunLog};
+use fura::core::specialist::Specialist;
 use fura::defaults::Defaults;
 use fura::evaluation::{Evaluation, HeldOut};
+use fura::guard::{Diverged, Guard};
 use fura::model::{Base, Materialized, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
@@ -63,13 +65,15 @@ impl Run<'_> {
         let config = config(args, &settings, model)?;
         config.validate()?;
         let held = HeldOut::new(&answerer, source, args.eval as usize)?;
-        let mut finished = false;
+        let (mut finished, mut diverged) = (false, None);
+        let mut earlier = Vec::new();
         let mut trainer = if args.resume {
             let (trainer, history) = Trainer::resume(model, source, log)?;
             if history.torn_bytes > 0 {
                 eprintln!("{}: cut off {} bytes of an unfinished record", log.display(), history.torn_bytes);
             }
-            finished = history.finished;
+            (finished, diverged) = (history.finished, Diverged::of(&history));
+            earlier = history.generations;
             trainer
         } else {
             let plan = plan(&settings, source, answers);
@@ -95,19 +99,41 @@ impl Run<'_> {
         } else {
             report::evaluations(&[("base", &base)]);
         }
+        let guard = session
+            .pool
+            .install(|| Guard::new(&mut answerer, &held, base.heldout, trainer.plan(), cancel))?;
+        let Some(mut guard) = guard else { return interrupted(args, &trainer) };
+        // Each but the last was measured when it was due, if it was.
+        let mut suspicious = earlier.iter().fold(false, |_, fitness| guard.suspects(fitness));
 
         let rows = answerer.rows();
         let start = Instant::now();
         let total = u64::from(trainer.plan().generations);
         let bar = Progress::new("training", total, json);
         bar.start_at(u64::from(trainer.generation()));
-        while !trainer.is_done() {
+        while diverged.is_none() && !finished {
+            if suspicious {
+                let measured = session
+                    .pool
+                    .install(|| guard.measure(&trainer, &mut answerer, &held, session.isa, cancel))?;
+                let Some(now) = measured else {
+                    bar.clear();
+                    return interrupted(args, &trainer);
+                };
+                if guard.is_lost(&now) {
+                    break;
+                }
+            }
+            if trainer.is_done() {
+                break;
+            }
             let questions = trainer.questions(&answerer, source)?;
             let step = session.pool.install(|| trainer.step(&mut answerer, &questions, cancel));
             let Some(step) = step.inspect_err(|_| bar.clear())? else {
                 bar.clear();
                 return interrupted(args, &trainer);
             };
+            suspicious = guard.suspects(trainer.fitness());
             peak.sample();
             if json {
                 println!("{}", json!({"event": "generation", "report": step}));
@@ -120,12 +146,27 @@ impl Run<'_> {
         let seconds = start.elapsed().as_secs_f64();
         let tokens = answerer.rows() - rows;
 
-        let specialist = trainer.specialist()?;
+        let mut specialist = if diverged.is_some() { kept(log)? } else { trainer.specialist()? };
         specialist.save(&args.out)?;
-        let transforms = Materialized::new(model, session.isa, specialist.coordinates(), specialist.layout());
-        let trained = session.pool.install(|| held.evaluate(&mut answerer, &transforms, cancel))?;
+        let Some(mut trained) = self.evaluate(&specialist, &mut answerer, &held)? else {
+            return interrupted(args, &trainer);
+        };
+        if diverged.is_none() && !finished && guard.is_lost(&trained.heldout) {
+            let history = read(log)?;
+            let best =
+                session.pool.install(|| guard.best(&history, &mut answerer, &held, session.isa, cancel))?;
+            let Some(best) = best else { return interrupted(args, &trainer) };
+            trainer.log_mut().append_note(&best.note())?;
+            specialist = kept(log)?;
+            specialist.save(&args.out)?;
+            report::lost(best, &trained.heldout, json);
+            diverged = Some(best);
+            let Some(evaluation) = self.evaluate(&specialist, &mut answerer, &held)? else {
+                return interrupted(args, &trainer);
+            };
+            trained = evaluation;
+        }
         report::faults(&answerer);
-        let Some(trained) = trained else { return interrupted(args, &trainer) };
         if !finished {
             trainer.log_mut().append_note(&json!({"base": base, "specialist": trained}))?;
             trainer.log_mut().finish()?;
@@ -135,16 +176,44 @@ impl Run<'_> {
         std::fs::write(&picture, picture::svg(&history, model, &specialist))
             .with_context(|| picture.display().to_string())?;
         let bytes = std::fs::metadata(&args.out).map(|m| m.len()).unwrap_or_default();
-        let summary =
-            Summary { base, trained, seconds, tokens, bytes, inference_private, peak: peak.bytes() };
+        let summary = Summary {
+            base,
+            trained,
+            diverged,
+            seconds,
+            tokens,
+            bytes,
+            inference_private,
+            peak: peak.bytes(),
+        };
         summary.print(json, model, &trainer, &args.out, log, &picture);
         Ok(Outcome::Done)
     }
+
+    fn evaluate<A: Answerer + Send>(
+        &self,
+        specialist: &Specialist,
+        answerer: &mut A,
+        held: &HeldOut<A::Question>,
+    ) -> Result<Option<Evaluation>>
+    where
+        A::Question: Sync,
+    {
+        let isa = self.session.isa;
+        let transforms = Materialized::new(self.model, isa, specialist.coordinates(), specialist.layout());
+        Ok(self.session.pool.install(|| held.evaluate(answerer, &transforms, self.cancel))?)
+    }
+}
+
+/// The specialist of a run that was stopped.
+fn kept(log: &Path) -> Result<Specialist> {
+    Ok(Specialist::from_run_log(&Diverged::cut(read(log)?))?)
 }
 
 struct Summary {
     base: Evaluation,
     trained: Evaluation,
+    diverged: Option<Diverged>,
     seconds: f64,
     tokens: u64,
     bytes: u64,
@@ -171,6 +240,7 @@ impl Summary {
                     "base": self.base,
                     "specialist": self.trained,
                     "generations": generations,
+                    "diverged": self.diverged,
                     "tokens": self.tokens,
                     "seconds": self.seconds,
                     "specialist_bytes": self.bytes,
