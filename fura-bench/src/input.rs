@@ -2,6 +2,9 @@
 
 use fura_simd::{AlignedBuffer, Isa, block};
 
+/// Rows at a time in a forward pass.
+const PIECE: usize = 2 * fura_quant::ROW_BLOCK;
+
 /// Buffers of a transform of `rows` rows of `d_in` channels in blocks of `b`. Transform and rows begin with a cache line,
 /// as in a forward pass of `fura-model`.
 #[derive(Clone, Debug)]
@@ -49,7 +52,15 @@ impl Input {
         block::apply_in_place(self.isa, &self.t, self.b, d_in, &mut self.x, &mut self.scratch);
     }
 
-    /// Floating-point operations of [`Self::apply`] and of [`Self::apply_in_place`].
+    /// `y = x + T x`, some rows at a time into the same buffer, as a forward pass does it on the way to codes.
+    pub fn apply_in_pieces(&mut self) {
+        let d_in = self.coordinates.len();
+        for x in self.x.chunks(PIECE * d_in) {
+            block::apply(self.isa, &self.t, self.b, d_in, x, &mut self.y[..x.len()]);
+        }
+    }
+
+    /// Floating-point operations of each of these.
     pub fn apply_flops(&self) -> usize {
         2 * self.x.len() * self.b
     }

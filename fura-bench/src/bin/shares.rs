@@ -4,7 +4,7 @@
 //!
 //! Without words everything is measured; with words only what has all of them in its name, for example
 //! `shares gemv avx2 threads1`. A name is `gemm/q4/4096x4096/rows16/avx2/threads1`, for the transform
-//! `apply/b32/576/rows256/avx2/threads1` or `apply-in-place/...`. The table goes to standard output, with `--json` a result file instead;
+//! `apply/b32/576/rows256/avx2/threads1`, `apply-in-pieces/...` (as a forward pass does it) or `apply-in-place/...`. The table goes to standard output, with `--json` a result file instead;
 //! progress goes to standard error.
 #![forbid(unsafe_code)]
 
@@ -119,6 +119,14 @@ fn transforms(report: &mut Report) {
                 if report.wants(&name) {
                     let kernel = || {
                         input.apply();
+                        input.apply_flops()
+                    };
+                    report.add(name, "GFLOP/s", 1, kernel, limit);
+                }
+                let name = format!("apply-in-pieces/b{b}/{d_in}/rows{ROWS}/{tier}/threads1");
+                if report.wants(&name) {
+                    let kernel = || {
+                        input.apply_in_pieces();
                         input.apply_flops()
                     };
                     report.add(name, "GFLOP/s", 1, kernel, limit);
