@@ -126,13 +126,6 @@ fn keep_the_best() {
     let after_one = replay(&header, &generations[..1]).unwrap().final_coordinates();
     let notes = Vec::new();
     let history = RunHistory { header, generations, notes, finished: false, torn_bytes: 0 };
-    let plan = RunPlan {
-        tasks: String::new(),
-        requests: 1,
-        reward: Reward::Expected,
-        answers: Answers::Scored,
-        generations: 3,
-    };
     for (suits_the_base, kept) in [(false, 1), (true, 0)] {
         let members: Box<dyn Members> = match suits_the_base {
             true => Box::new(Base),
@@ -144,12 +137,23 @@ fn keep_the_best() {
         let held = HeldOut::new(&scorer, &source, 100).unwrap();
         let base = held.evaluate(&mut scorer, &Base, &cancel).unwrap().unwrap().heldout;
         assert_eq!(base.success == 1.0, suits_the_base, "{base:?}");
-        let mut guard = Guard::new(&mut scorer, &held, base, &plan, &cancel).unwrap().unwrap();
+        let mut guard = Guard::new(&mut scorer, &held, base, &plan(), &cancel).unwrap().unwrap();
         for fitness in &history.generations {
             guard.suspects(fitness);
         }
         let best = guard.best(&history, &mut scorer, &held, isa, &cancel).unwrap().unwrap();
         assert_eq!(best, Diverged { at: 3, kept });
+    }
+}
+
+/// A run of three generations.
+fn plan() -> RunPlan {
+    RunPlan {
+        tasks: String::new(),
+        requests: 1,
+        reward: Reward::Expected,
+        answers: Answers::Scored,
+        generations: 3,
     }
 }
 
@@ -160,15 +164,8 @@ fn guard(of_100: usize) -> Guard {
     let source = TaskSource::File { set, seed: 0 };
     let mut scorer = Scorer::new(&model, Isa::detect(), 1, 256);
     let held = HeldOut::new(&scorer, &source, 100).unwrap();
-    let plan = RunPlan {
-        tasks: String::new(),
-        requests: 1,
-        reward: Reward::Expected,
-        answers: Answers::Scored,
-        generations: 3,
-    };
     let base = share(of_100);
-    on_one_thread(|| Guard::new(&mut scorer, &held, base, &plan, &AtomicBool::new(false))).unwrap().unwrap()
+    on_one_thread(|| Guard::new(&mut scorer, &held, base, &plan(), &AtomicBool::new(false))).unwrap().unwrap()
 }
 
 /// So many right of a hundred.

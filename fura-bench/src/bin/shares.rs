@@ -115,29 +115,20 @@ fn transforms(report: &mut Report) {
                     };
                     report.add(name, "GFLOP/s", 1, kernel, limit);
                 }
-                let name = format!("apply/b{b}/{d_in}/rows{ROWS}/{tier}/threads1");
-                if report.wants(&name) {
-                    let kernel = || {
-                        input.apply();
-                        input.apply_flops()
-                    };
-                    report.add(name, "GFLOP/s", 1, kernel, limit);
-                }
-                let name = format!("apply-in-pieces/b{b}/{d_in}/rows{ROWS}/{tier}/threads1");
-                if report.wants(&name) {
-                    let kernel = || {
-                        input.apply_in_pieces();
-                        input.apply_flops()
-                    };
-                    report.add(name, "GFLOP/s", 1, kernel, limit);
-                }
-                let name = format!("apply-in-place/b{b}/{d_in}/rows{ROWS}/{tier}/threads1");
-                if report.wants(&name) {
-                    let kernel = || {
-                        input.apply_in_place();
-                        input.apply_flops()
-                    };
-                    report.add(name, "GFLOP/s", 1, kernel, limit);
+                let applied: [(_, fn(&mut Input)); 3] = [
+                    ("apply", Input::apply),
+                    ("apply-in-pieces", Input::apply_in_pieces),
+                    ("apply-in-place", Input::apply_in_place),
+                ];
+                for (way, apply) in applied {
+                    let name = format!("{way}/b{b}/{d_in}/rows{ROWS}/{tier}/threads1");
+                    if report.wants(&name) {
+                        let kernel = || {
+                            apply(&mut input);
+                            input.apply_flops()
+                        };
+                        report.add(name, "GFLOP/s", 1, kernel, limit);
+                    }
                 }
             }
         }
