@@ -4,6 +4,7 @@
 //! depends on what else is in the batch, on how it was cut, or on threads.
 
 use crate::attention::Attention;
+use crate::awake::keep_awake;
 use crate::batch::Batch;
 use crate::cache::KvCache;
 use crate::error::ModelError;
@@ -34,6 +35,9 @@ pub enum Threads {
     /// Split a pass's rows over the pool the caller has entered, or the products of a single row.
     Pool,
 }
+
+/// Rows of a pass up to which its threads stay awake: it takes so little time then that waking them would be much of it.
+const AWAKE_ROWS: usize = 8;
 
 /// How far a layer is computed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -209,9 +213,12 @@ impl<'m> Engine<'m> {
         ws: &mut Workspace,
     ) {
         let end = range.end;
-        for layer in range {
-            self.layer(members, batch, layer, Extent::Whole, earlier, cache, ws);
-        }
+        let others = if batch.rows() <= AWAKE_ROWS { self.threads() - 1 } else { 0 };
+        keep_awake(others, &mut || {
+            for layer in range.clone() {
+                self.layer(members, batch, layer, Extent::Whole, earlier, cache, ws);
+            }
+        });
         let c = self.model.config();
         if end == c.layers {
             let n = ws.wanted.len();

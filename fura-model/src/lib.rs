@@ -3,6 +3,7 @@
 
 mod architecture;
 mod attention;
+mod awake;
 mod batch;
 mod cache;
 pub mod chat;
