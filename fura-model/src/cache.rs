@@ -1,5 +1,6 @@
 //! Keys and values of earlier positions.
 
+use crate::buffer::Buffer;
 use crate::config::ModelConfig;
 use fura_simd::Isa;
 use fura_simd::attention::{CacheRows, KEY_BLOCK, store_key};
@@ -22,8 +23,8 @@ pub struct KvCache {
 /// Keys and values of all planes.
 #[derive(Clone, Debug)]
 enum Stored {
-    Single(Vec<f32>, Vec<f32>),
-    Half(Vec<u16>, Vec<u16>),
+    Single(Buffer<f32>, Buffer<f32>),
+    Half(Buffer<u16>, Buffer<u16>),
 }
 
 /// Positions that a plane has room for if it holds `rows`: keys lie in blocks.
@@ -84,8 +85,8 @@ impl KvCache {
     fn with_planes(config: &ModelConfig, planes: usize, rows: usize, precision: Precision) -> Self {
         let n = planes * room(rows) * config.d_kv();
         let stored = match precision {
-            Precision::Single => Stored::Single(vec![0.0; n], vec![0.0; n]),
-            Precision::Half => Stored::Half(vec![0; n], vec![0; n]),
+            Precision::Single => Stored::Single(Buffer::new(n), Buffer::new(n)),
+            Precision::Half => Stored::Half(Buffer::new(n), Buffer::new(n)),
         };
         Self {
             planes,
@@ -119,8 +120,8 @@ impl KvCache {
         (self.planes, self.rows) = (layers, rows);
         let n = layers * room(rows) * self.heads * self.head_dim;
         match &mut self.stored {
-            Stored::Single(keys, values) => [keys, values].into_iter().for_each(|x| x.resize(n, 0.0)),
-            Stored::Half(keys, values) => [keys, values].into_iter().for_each(|x| x.resize(n, 0)),
+            Stored::Single(keys, values) => [keys, values].into_iter().for_each(|x| x.reshape(n)),
+            Stored::Half(keys, values) => [keys, values].into_iter().for_each(|x| x.reshape(n)),
         }
     }
 

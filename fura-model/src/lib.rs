@@ -5,6 +5,7 @@ mod architecture;
 mod attention;
 mod awake;
 mod batch;
+mod buffer;
 mod cache;
 pub mod chat;
 mod choice;

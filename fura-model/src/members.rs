@@ -1,10 +1,12 @@
 //! Who is forwarded: the base model, a specialist, or the members of a population.
 
+use crate::buffer::Buffer;
 use crate::config::{LINEARS, ModelConfig};
 use crate::model::Model;
 use fura_core::estimator::{Estimator, Member, Sign};
 use fura_core::layout::{Layout, Scope};
-use fura_simd::{AlignedBuffer, Isa, block};
+use fura_simd::{Isa, block};
+use std::ops::Range;
 
 /// The input transform of one linear for one member.
 #[derive(Debug)]
@@ -80,7 +82,10 @@ pub struct Materialized {
     /// Index in the model's layout of the first linear.
     first: usize,
     scope: Scope,
-    transforms: Vec<AlignedBuffer>,
+    /// Of all linears, one after the other.
+    transforms: Buffer<f32>,
+    /// Where each linear's lies.
+    places: Vec<Range<usize>>,
 }
 
 impl Materialized {
@@ -100,25 +105,29 @@ impl Materialized {
         let from_layer = model.first_layer(own).expect("a layout of this model");
         let first = model.linear_index(from_layer, 0);
         let mut rest = coordinates;
-        let transforms = (first..layout.linears().len())
+        let mut end = 0;
+        let places: Vec<Range<usize>> = (first..layout.linears().len())
             .map(|l| {
-                let v = model.basis(l);
-                let (c, others) = rest.split_at(layout.range(l).len());
-                rest = others;
-                let mut t = AlignedBuffer::new(v.len());
-                block::materialize(isa, v, c, layout.block(), &mut t);
-                t
+                let start = end;
+                end += model.basis(l).len();
+                start..end
             })
             .collect();
+        let mut transforms = Buffer::new(end);
+        for (l, place) in (first..).zip(&places) {
+            let (c, others) = rest.split_at(layout.range(l).len());
+            rest = others;
+            block::materialize(isa, model.basis(l), c, layout.block(), &mut transforms[place.clone()]);
+        }
         assert!(rest.is_empty(), "coordinates of another layout");
-        Self { first, scope: own.scope(), transforms }
+        Self { first, scope: own.scope(), transforms, places }
     }
 }
 
 impl Members for Materialized {
     fn transform(&self, _: u32, linear: usize, _: &mut [f32]) -> Transform<'_> {
         match linear.checked_sub(self.first) {
-            Some(l) => Transform::Materialized(&self.transforms[l]),
+            Some(l) => Transform::Materialized(&self.transforms[self.places[l].clone()]),
             None => Transform::Identity,
         }
     }

@@ -1,6 +1,7 @@
 //! Every buffer of a forward pass, allocated once from a stated plan (contracts C2 and C3).
 
 use crate::attention::Scratch;
+use crate::buffer::Buffer;
 use crate::config::ModelConfig;
 use crate::logits::HEAD_ROWS;
 use crate::model::Model;
@@ -42,15 +43,15 @@ pub struct Workspace {
     pub(crate) plan: Plan,
     pub(crate) rope: Rope,
     /// Residual stream, `rows x d_model`.
-    pub(crate) x: Vec<f32>,
+    pub(crate) x: Buffer<f32>,
     /// Normed input of a linear, `rows x d_model`; after a pass, the normed rows that were wanted.
-    pub(crate) h: AlignedBuffer,
-    pub(crate) q: Vec<f32>,
-    pub(crate) k: Vec<f32>,
-    pub(crate) v: Vec<f32>,
-    pub(crate) attended: AlignedBuffer,
-    pub(crate) gate: AlignedBuffer,
-    pub(crate) up: Vec<f32>,
+    pub(crate) h: Buffer<f32>,
+    pub(crate) q: Buffer<f32>,
+    pub(crate) k: Buffer<f32>,
+    pub(crate) v: Buffer<f32>,
+    pub(crate) attended: Buffer<f32>,
+    pub(crate) gate: Buffer<f32>,
+    pub(crate) up: Buffer<f32>,
     /// One for each thread of the passes so far.
     pub(crate) lanes: Vec<Lane>,
     pub(crate) all: Vec<Row>,
@@ -74,8 +75,8 @@ pub(crate) struct Lane {
     pub(crate) head_rows: Vec<f32>,
 }
 
-/// Buffers that begin with a cache line: the inputs of linears, and of each thread a transform and what it makes of them.
-const ALIGNED: usize = 3;
+/// Buffers that begin with a cache line: those of all rows, and of each thread a transform and what it makes of them.
+const ALIGNED: usize = 8;
 const ALIGNED_OF_LANE: usize = 2;
 
 /// Rows that are transformed before they become codes: enough to spread the reading of a transform.
@@ -134,14 +135,14 @@ impl Workspace {
         Self {
             plan,
             rope: Rope::new(c, model.rope_divisors(), plan.positions),
-            x: vec![0.0; n * c.d_model],
-            h: AlignedBuffer::new(n * c.d_model),
-            q: vec![0.0; n * c.d_query()],
-            k: vec![0.0; n * c.d_kv()],
-            v: vec![0.0; n * c.d_kv()],
-            attended: AlignedBuffer::new(n * c.d_query().max(c.d_model)),
-            gate: AlignedBuffer::new(n * c.d_ff),
-            up: vec![0.0; n * c.d_ff],
+            x: Buffer::new(n * c.d_model),
+            h: Buffer::new(n * c.d_model),
+            q: Buffer::new(n * c.d_query()),
+            k: Buffer::new(n * c.d_kv()),
+            v: Buffer::new(n * c.d_kv()),
+            attended: Buffer::new(n * c.d_query().max(c.d_model)),
+            gate: Buffer::new(n * c.d_ff),
+            up: Buffer::new(n * c.d_ff),
             lanes: vec![Lane::new(model, plan)],
             all: Vec::with_capacity(n),
             all_runs: Vec::with_capacity(plan.sequences),

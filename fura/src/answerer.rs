@@ -2,6 +2,7 @@
 
 use crate::error::FuraError;
 use crate::evaluation::Success;
+use crate::generation_shape::AnswerShape;
 use crate::reward::Reward;
 use fura_model::{Members, Model, Shared};
 use fura_tasks::Task;
@@ -24,6 +25,9 @@ pub trait Answerer {
     /// # Errors
     /// A task that cannot be answered in this way.
     fn question(&self, task: &Task, seed: u64) -> Result<Self::Question, FuraError>;
+
+    /// How large these questions are: tokens of the longest prompt, and of the largest answers.
+    fn shape(&self, questions: &[&Self::Question]) -> (usize, AnswerShape);
 
     /// Writes the fitness of the members `0 .. count` to `fitness`: the mean over the questions, NaN where a fault or an
     /// abstention leaves none. In what is `shared` every member is as the first one. `None` if `cancel` was set

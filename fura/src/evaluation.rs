@@ -73,6 +73,11 @@ impl<Q> HeldOut<Q> {
         Ok(Self { heldout, phrasings: answerer.questions(&tasks.phrasings(n), 0)? })
     }
 
+    /// All of them.
+    pub fn questions(&self) -> impl Iterator<Item = &Q> {
+        self.heldout.iter().chain(&self.phrasings)
+    }
+
     /// The requests never trained on.
     pub(crate) fn heldout(&self) -> &[Q] {
         &self.heldout

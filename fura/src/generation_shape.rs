@@ -1,9 +1,10 @@
 //! What a generation takes in memory, known from shapes before anything is allocated (contract C3).
 
-use crate::scorer::BEGINNING_BYTES;
+use crate::scorer::{BEGINNING_BYTES, FREE_SEQUENCES};
+use crate::writer::{SEQUENCES, text_plan};
 use fura_core::estimator::{EsConfig, Estimator};
 use fura_core::layout::Scope;
-use fura_model::{Batch, KvCache, ModelConfig, Plan, RolloutPlan};
+use fura_model::{Batch, KvCache, Materialized, ModelConfig, Plan, RolloutPlan};
 
 /// How large the answers to a request are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,20 @@ impl GenerationShape {
     pub fn training_bytes(&self, config: &ModelConfig, block: usize, es: &EsConfig) -> u64 {
         let estimator = Estimator::bytes(es, self.coordinates(config)) as u64;
         self.answering_bytes(config, block, self.scope) + estimator
+    }
+
+    /// Bytes that evaluating the specialist takes while training's buffers are kept: its transforms, and what writes its
+    /// free answers.
+    pub fn evaluation_bytes(&self, config: &ModelConfig, block: usize, es: &EsConfig) -> u64 {
+        let (side_by_side, tokens) = match self.answer {
+            AnswerShape::Scored { tokens, .. } => (FREE_SEQUENCES, tokens),
+            AnswerShape::Written { tokens } => (SEQUENCES, tokens),
+        };
+        let texts = text_plan(side_by_side, self.prompt + tokens, self.threads).bytes(config, block);
+        let trained = config.layers.saturating_sub(self.from_layer);
+        let transforms = Materialized::bytes(config, block) / config.layers * trained;
+        let estimator = Estimator::bytes(es, self.coordinates(config));
+        self.inference_bytes(config, block) + texts + (transforms + estimator) as u64
     }
 
     fn answering_bytes(&self, config: &ModelConfig, block: usize, scope: Scope) -> u64 {

@@ -8,7 +8,7 @@ mod wave;
 use crate::answerer::Answerer;
 use crate::error::FuraError;
 use crate::evaluation::Success;
-use crate::generation_shape::enough;
+use crate::generation_shape::{AnswerShape, enough};
 use crate::question::Question;
 use crate::reward::{Reward, best};
 use crate::writer::text_of;
@@ -33,7 +33,7 @@ pub const WAVE_ROWS: usize = 768;
 pub const BEGINNING_BYTES: u64 = 32 << 20;
 
 /// Requests that are answered freely side by side: their cache, unlike a wave's, holds all layers.
-const FREE_SEQUENCES: usize = 4;
+pub(crate) const FREE_SEQUENCES: usize = 4;
 
 /// Scores populations on questions. Buffers are reused; scoring the same shapes again allocates nothing.
 #[derive(Debug)]
@@ -366,6 +366,16 @@ impl Answerer for Scorer<'_> {
         Question::new(self.model, task)
     }
 
+    fn shape(&self, questions: &[&Question]) -> (usize, AnswerShape) {
+        let answers = questions.iter().map(|q| q.tree.answers());
+        let shape = AnswerShape::Scored {
+            answers: answers.clone().map(<[_]>::len).max().unwrap_or(1),
+            tokens: answers.flatten().map(Vec::len).max().unwrap_or(1),
+            wave_rows: self.wave_rows,
+        };
+        (questions.iter().map(|q| q.prompt.len()).max().unwrap_or(1), shape)
+    }
+
     fn fitness(
         &mut self,
         members: &dyn Members,
@@ -391,6 +401,8 @@ impl Answerer for Scorer<'_> {
         questions: &[Question],
         cancel: &AtomicBool,
     ) -> Result<Option<Success>, FuraError> {
+        // A single member does without, and its free answers need room.
+        self.beginnings = KvCache::transient(self.model.config(), 0);
         let Some(scores) = self.score(members, 1, Shared::Layers(0), questions, cancel)? else {
             return Ok(None);
         };
@@ -414,9 +426,13 @@ impl Answerer for Scorer<'_> {
         let ends = shared.is_last_attention(self.model.config());
         let part = if ends { Part::Ends } else { Part::Whole };
         let rows: usize = questions.iter().map(|q| part.rows(q)).sum();
-        // One more for each thread, as a wave holds whole questions and the split between threads need not be even.
-        let enough = (self.threads * self.wave_rows).div_ceil(rows.max(1)) + self.threads;
-        self.score(&Base, members.min(enough), shared, questions, cancel)?;
+        // One more, as a wave holds whole questions.
+        let enough = self.wave_rows.div_ceil(rows.max(1)) + 1;
+        for _ in 0..self.threads {
+            self.score(&Base, members.min(enough), shared, questions, cancel)?;
+            // The last one is taken first, so that each has its turn, whichever thread is quick.
+            self.workers.get_mut().unwrap_or_else(PoisonError::into_inner).rotate_left(1);
+        }
         Ok(())
     }
 

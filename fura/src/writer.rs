@@ -3,11 +3,12 @@
 use crate::answerer::Answerer;
 use crate::error::FuraError;
 use crate::evaluation::Success;
+use crate::generation_shape::AnswerShape;
 use crate::judge::Judge;
 use crate::question::{beginning, conversation};
 use crate::reward::Reward;
 use fura_model::{
-    Base, Completion, Engine, Generator, Members, Model, ModelError, Plan, Precision, Request, Rollouts,
+    Base, Completion, Engine, GenerationPlan, Members, Model, ModelError, Plan, Precision, Request, Rollouts,
     Sampling, Shared, Threads,
 };
 use fura_simd::Isa;
@@ -30,10 +31,18 @@ pub(crate) fn text_of(
     let context = model.config().context;
     let positions =
         requests.iter().map(|r| r.prompt.len().saturating_add(r.max_tokens).min(context)).max().unwrap_or(1);
-    let plan = Plan { rows: ROWS.max(positions), sequences: side_by_side.min(requests.len()), positions };
-    let mut generator = Generator::new(model, plan, (plan.sequences + 1) * positions, Precision::Single);
+    let plan = text_plan(side_by_side.min(requests.len()), positions, rayon::current_num_threads());
+    let mut generator = plan.generator(model);
     let engine = Engine::new(model, isa, Threads::Pool);
     engine.generate_until(members, requests, &mut generator, cancel)
+}
+
+/// The size of what writes so many texts side by side, each of up to `positions` tokens with its prompt.
+pub(crate) fn text_plan(side_by_side: usize, positions: usize, threads: usize) -> GenerationPlan {
+    let pass = Plan { rows: ROWS.max(positions), sequences: side_by_side, positions };
+    // One sequence's worth more, for a beginning that prompts share.
+    let cache_rows = (side_by_side + 1) * positions;
+    GenerationPlan { pass, cache_rows, precision: Precision::Single, threads }
 }
 
 /// A task to be answered in free text.
@@ -118,6 +127,12 @@ impl Answerer for Writer<'_> {
             ..Request::new(prompt, task.max_tokens as usize)
         };
         Ok(WrittenQuestion { task: task.clone(), request })
+    }
+
+    fn shape(&self, questions: &[&WrittenQuestion]) -> (usize, AnswerShape) {
+        let requests = questions.iter().map(|q| &q.request);
+        let prompt = requests.clone().map(|r| r.prompt.len()).max().unwrap_or(1);
+        (prompt, AnswerShape::Written { tokens: requests.map(|r| r.max_tokens).max().unwrap_or(1) })
     }
 
     /// The mean score. `reward` is not looked at: there are no probabilities to take an expectation over.

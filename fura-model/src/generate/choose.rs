@@ -2,6 +2,7 @@
 
 use super::Finish;
 use super::slot::Slot;
+use crate::buffer::Buffer;
 use crate::forward::Engine;
 use crate::logits::HEAD_ROWS;
 use crate::model::Model;
@@ -15,7 +16,7 @@ const FEW: usize = 64;
 #[derive(Debug)]
 pub(super) struct Chooser {
     sampler: Sampler,
-    logits: Vec<f32>,
+    logits: Buffer<f32>,
     /// Rows of the head that are computed together.
     together: usize,
 }
@@ -28,7 +29,7 @@ impl Chooser {
     /// Buffers for up to `sequences` sequences at once.
     pub(super) fn new(model: &Model, sequences: usize) -> Self {
         let together = sequences.clamp(1, HEAD_ROWS);
-        Self { sampler: Sampler::default(), logits: vec![0.0; together * model.config().vocab], together }
+        Self { sampler: Sampler::default(), logits: Buffer::new(together * model.config().vocab), together }
     }
 
     /// Chooses a token for each pair of a wanted row of the last pass and a slot.

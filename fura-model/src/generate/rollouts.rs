@@ -11,6 +11,7 @@ use super::slot::Slot;
 use super::text_tree::TextTree;
 use super::{Completion, Request};
 use crate::batch::Batch;
+use crate::buffer::Buffer;
 use crate::cache::KvCache;
 use crate::error::ModelError;
 use crate::forward::{Engine, Threads, Wanted};
@@ -185,7 +186,7 @@ struct Worker<'m> {
     /// Keys and values of the shared layers: the prompt's, then those of the tree's nodes.
     lower: KvCache,
     /// The residual stream above the shared layers, rows as in `lower`.
-    states: Vec<f32>,
+    states: Buffer<f32>,
     tree: TextTree,
     /// Which request `lower` and `states` belong to.
     request: Option<usize>,
@@ -213,7 +214,7 @@ impl<'m> Worker<'m> {
             batch: Batch::with_capacity(plan.rows, plan.sequences),
             chooser: Chooser::new(model, size.group),
             lower: KvCache::for_layers(c, size.shared, size.prompt + tree),
-            states: vec![0.0; (size.prompt + tree) * c.d_model],
+            states: Buffer::new((size.prompt + tree) * c.d_model),
             tree: TextTree::with_capacity(tree),
             request: None,
             upper: KvCache::for_layers(c, c.layers - size.shared, size.group * plan.positions),

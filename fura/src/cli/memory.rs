@@ -16,7 +16,7 @@ impl Peak {
 }
 
 /// Anonymous resident memory: what this process alone holds, without the memory-mapped model.
-fn private_bytes() -> Option<u64> {
+pub(crate) fn private_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -105,6 +105,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
     let es = EsConfig { pairs: members.div_ceil(2), ..EsConfig::default() };
     let (inference, training) =
         (shape.inference_bytes(config, BLOCK), shape.training_bytes(config, BLOCK, &es));
+    let evaluation = shape.evaluation_bytes(config, BLOCK, &es);
     if common.json {
         println!(
             "{}",
@@ -117,6 +118,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
                 "coordinates": shape.coordinates(config),
                 "inference_bytes": inference,
                 "training_bytes": training,
+                "evaluation_bytes": evaluation,
             })
         );
         return Ok(Outcome::Done);
@@ -133,6 +135,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
         megabytes(inference)
     );
     println!("training    {}: {} coordinates more", megabytes(training), shape.coordinates(config));
+    println!("evaluation  {}: a specialist's transforms and free answers more", megabytes(evaluation));
     Ok(Outcome::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `fura train`.
 
 use super::args::{Common, Train};
-use super::memory::Peak;
+use super::memory::{Peak, private_bytes};
 use super::progress::Progress;
 use super::session::{Session, answers, judge, tasks};
 use super::{Outcome, picture, report};
@@ -12,6 +12,7 @@ use fura::core::runlog::{RunHistory, RunLog};
 use fura::core::specialist::Specialist;
 use fura::defaults::Defaults;
 use fura::evaluation::{Evaluation, HeldOut};
+use fura::generation_shape::GenerationShape;
 use fura::guard::{Diverged, Guard};
 use fura::model::{Base, Materialized, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
@@ -83,6 +84,7 @@ impl Run<'_> {
             Trainer::create(model, layout, plan, config, log)?
         };
 
+        let planned = self.print_memory(&answerer, &trainer, &held)?;
         let mut peak = Peak::default();
         // Sized by the first batch of a generation, so that inference and training are compared at the same one.
         let Some(base) = session.pool.install(|| held.evaluate(&mut answerer, &Base, cancel))? else {
@@ -185,9 +187,59 @@ impl Run<'_> {
             bytes,
             inference_private,
             peak: peak.bytes(),
+            planned,
         };
         summary.print(json, model, &trainer, &args.out, log, &picture);
         Ok(Outcome::Done)
+    }
+
+    /// Says what the run will hold, and returns that of training with what is held already, where the system tells that.
+    fn print_memory<A: Answerer>(
+        &self,
+        answerer: &A,
+        trainer: &Trainer<'_>,
+        held: &HeldOut<A::Question>,
+    ) -> Result<Option<u64>> {
+        let config = self.model.config();
+        let es = trainer.estimator().config();
+        let first = trainer.questions(answerer, self.source)?;
+        // Those of later generations are as the held-out ones.
+        let (prompt, answer) = answerer.shape(&first.iter().chain(held.questions()).collect::<Vec<_>>());
+        let shape = GenerationShape {
+            members: 2 * es.most_pairs() as usize,
+            requests: first.len(),
+            prompt,
+            answer,
+            from_layer: trainer.from_layer(),
+            scope: trainer.layout().scope(),
+            shared: trainer.from_layer(),
+            threads: self.session.threads(),
+        };
+        let block = self.model.layout().block();
+        let training = shape.training_bytes(config, block, es);
+        let evaluation = shape.evaluation_bytes(config, block, es);
+        let inference = shape.inference_bytes(config, block);
+        let held = private_bytes();
+        if self.json {
+            println!(
+                "{}",
+                json!({
+                    "event": "memory",
+                    "inference_bytes": inference,
+                    "training_bytes": training,
+                    "evaluation_bytes": evaluation,
+                    "private_bytes": held,
+                })
+            );
+        } else {
+            let beside = held.map_or(String::new(), |h| format!(", beside {:.0} MB held now", h as f64 / 1e6));
+            println!(
+                "memory planned: {:.0} MB for training, {:.0} MB for evaluation{beside}",
+                training as f64 / 1e6,
+                evaluation as f64 / 1e6
+            );
+        }
+        Ok(held.map(|h| h + training))
     }
 
     fn evaluate<A: Answerer + Send>(
@@ -219,6 +271,7 @@ struct Summary {
     bytes: u64,
     inference_private: Option<u64>,
     peak: Option<u64>,
+    planned: Option<u64>,
 }
 
 impl Summary {
@@ -247,6 +300,7 @@ impl Summary {
                     "trainable_share": share,
                     "peak_private_bytes": self.peak,
                     "inference_private_bytes": self.inference_private,
+                    "planned_private_bytes": self.planned,
                     "picture": picture.display().to_string(),
                 })
             );
@@ -266,10 +320,13 @@ impl Summary {
             log.display(),
             picture.display()
         );
-        if let (Some(peak), Some(inference)) = (self.peak, self.inference_private) {
+        if let (Some(peak), Some(inference), Some(planned)) =
+            (self.peak, self.inference_private, self.planned)
+        {
             println!(
-                "private memory: {:.0} MB at the peak of training, {:.0} MB of inference at the same batch",
+                "private memory: {:.0} MB at the peak of training, {:.0} planned; {:.0} MB of inference at the same batch",
                 peak as f64 / 1e6,
+                planned as f64 / 1e6,
                 inference as f64 / 1e6
             );
         }
