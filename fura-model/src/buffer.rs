@@ -7,17 +7,23 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes from which on a buffer has pages of its own.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 18;
 /// Bytes of a cache line, and of the widest vector.
 const LINE: usize = 64;
 
 /// A fixed number of zeros that begin with a cache line.
 ///
+/// ```
+/// let mut states = fura_model::Buffer::<f32>::new(1 << 20);
+/// states[7] = 1.0; // The first page is there now, of 1024.
+/// assert_eq!(states.iter().sum::<f32>(), 1.0);
+/// ```
+///
 /// A large one is a map of its own: it takes memory only where it was written, and all of that goes back to the system
 /// when it is dropped. An allocator promises neither. That of glibc takes large blocks from maps at first, but after the
 /// first one was freed from its heaps, one a thread, which keep up to 64 MiB of what is freed and clear, so touch, what
 /// they give again: the same run then takes 70 MB of memory or 110.
-pub(crate) struct Buffer<T> {
+pub struct Buffer<T> {
     memory: Memory<T>,
     len: usize,
 }
@@ -33,7 +39,7 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Panics
     /// Where a `Vec` would: if the bytes cannot be counted. It aborts, as a `Vec` does, if there is no such memory.
-    pub(crate) fn new(len: usize) -> Self {
+    pub fn new(len: usize) -> Self {
         let layout = Layout::array::<T>(len).expect("more bytes than can be addressed");
         let memory = match layout.size() < LARGE {
             true => Memory::Heap(vec![T::zeroed(); len + Self::EXTRA]),
@@ -48,7 +54,7 @@ impl<T: Pod> Buffer<T> {
     const EXTRA: usize = LINE / size_of::<T>() - 1;
 
     /// Makes it one of `len` numbers, whatever they are; allocates only to grow, after what was there is given back.
-    pub(crate) fn reshape(&mut self, len: usize) {
+    pub fn reshape(&mut self, len: usize) {
         let room = match &self.memory {
             Memory::Heap(numbers) => numbers.len() - Self::EXTRA,
             Memory::Pages(map) => map.len() / size_of::<T>(),

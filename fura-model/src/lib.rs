@@ -36,6 +36,7 @@ mod weights;
 mod workspace;
 
 pub use batch::{BASE, Batch, Sequence};
+pub use buffer::Buffer;
 pub use cache::{KvCache, Precision};
 pub use choice::{Branch, ChoiceTree};
 pub use config::{Activation, ModelConfig, RopeScaling, Variant};

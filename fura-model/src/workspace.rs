@@ -157,6 +157,19 @@ impl Workspace {
         self.plan
     }
 
+    /// Makes it one for as many rows of so many sequences and positions; the buffers of rows stay.
+    pub fn need_sequences(&mut self, model: &Model, sequences: usize, positions: usize) {
+        let c = model.config();
+        self.plan = Plan { rows: self.plan.rows, sequences, positions };
+        self.rope = Rope::new(c, model.rope_divisors(), positions);
+        for lane in &mut self.lanes {
+            lane.attention = Scratch::new(c, positions, sequences);
+        }
+        for runs in [&mut self.all_runs, &mut self.wanted_runs] {
+            *runs = Vec::with_capacity(sequences);
+        }
+    }
+
     /// Makes sure that so many threads have their buffers.
     pub(crate) fn need_lanes(&mut self, model: &Model, threads: usize) {
         while self.lanes.len() < threads {

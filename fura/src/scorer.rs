@@ -14,7 +14,7 @@ use crate::reward::{Reward, best};
 use crate::writer::text_of;
 use fura_core::layout::Scope;
 use fura_model::{
-    Base, Batch, Completion, Engine, KvCache, Members, Model, Plan, Precision, Request, Shared, Threads,
+    Base, Batch, Buffer, Completion, Engine, KvCache, Members, Model, Plan, Precision, Request, Shared, Threads,
     Wanted, Workspace,
 };
 use fura_simd::Isa;
@@ -51,7 +51,7 @@ pub struct Scorer<'m> {
     /// Questions that are answered at a time.
     groups: Vec<Range<usize>>,
     /// What all members share of every question's rows.
-    states: Vec<f32>,
+    states: Buffer<f32>,
     /// First row of each question in `states`.
     state_rows: Vec<usize>,
     /// Keys and values of the prompts' beginnings, where the population shares them.
@@ -75,7 +75,7 @@ impl<'m> Scorer<'m> {
             scores: Vec::new(),
             offsets: Vec::new(),
             groups: Vec::new(),
-            states: Vec::new(),
+            states: Buffer::new(0),
             state_rows: Vec::new(),
             beginnings: KvCache::transient(model.config(), 0),
             beginning_rows: Vec::new(),
@@ -207,7 +207,7 @@ impl<'m> Scorer<'m> {
     ) -> Result<(), FuraError> {
         let c = self.model.config();
         let width = shared.width(c);
-        self.states.resize(self.state_rows[questions.len()] * width, 0.0);
+        self.states.reshape(self.state_rows[questions.len()] * width);
         self.plan(1, questions, 0..questions.len(), Part::Whole, members.scope());
         let job = SharedJob {
             members,
@@ -307,6 +307,15 @@ impl<'m> Scorer<'m> {
         };
         let logits = most(logits.next_power_of_two(), old.map(|(_, n)| n));
         if workers.len() == self.threads && old == Some((plan, logits)) {
+            return;
+        }
+        if workers.len() == self.threads && old.is_some_and(|(p, _)| p.rows == plan.rows) {
+            // What is large stays where it is.
+            for w in workers {
+                w.workspace.need_sequences(self.model, plan.sequences, plan.positions);
+                w.batch = Batch::with_capacity(plan.rows, plan.sequences);
+                w.logits = vec![0.0; logits];
+            }
             return;
         }
         workers.clear();
