@@ -14,8 +14,8 @@ use crate::reward::{Reward, best};
 use crate::writer::text_of;
 use fura_core::layout::Scope;
 use fura_model::{
-    Base, Batch, Buffer, Completion, Engine, KvCache, Members, Model, Plan, Precision, Request, Shared, Threads,
-    Wanted, Workspace,
+    Base, Batch, Buffer, Completion, Engine, KvCache, Members, Model, Plan, Precision, Request, Shared,
+    Threads, Wanted, Workspace,
 };
 use fura_simd::Isa;
 use fura_tasks::Task;

@@ -54,6 +54,11 @@ fn peak<T>(f: impl FnOnce() -> T) -> (usize, T) {
 fn memory_is_as_planned_and_that_of_training_as_that_of_inference() {
     let (model, folder) = tiny::open(1, 32);
     planned(&model);
+    #[cfg(target_os = "linux")]
+    {
+        resident::large_buffers_hold_what_was_written_and_give_all_of_it_back(&model);
+        resident::a_generation_holds_what_was_planned(&model, &folder.path().join("resident.runlog"));
+    }
     for threads in 1..=3 {
         for from_layer in 0..2 {
             let log = |kind: &str| folder.path().join(format!("{kind}{threads}{from_layer}.runlog"));
@@ -73,7 +78,7 @@ fn memory_is_as_planned_and_that_of_training_as_that_of_inference() {
 
 fn planned(model: &Model) {
     let config = model.config();
-    for (sequences, positions) in [(1, 256), (8, 64), (300, 100)] {
+    for (sequences, positions) in [(1, 256), (8, 64), (12, 64)] {
         for precision in [Precision::Single, Precision::Half] {
             let plan = GenerationPlan::new(sequences, positions, precision, 2);
             let (measured, generator) = peak(|| plan.generator(model));
@@ -89,8 +94,79 @@ fn planned(model: &Model) {
     }
 }
 
+/// What the system counts, where it tells.
+#[cfg(target_os = "linux")]
+mod resident {
+    use super::*;
+    use fura::model::KvCache;
+
+    /// Bytes beside all else that the process may hold: the allocator's own, and stacks.
+    const SMALL: i64 = 1 << 20;
+
+    fn private() -> i64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap();
+        line.trim().strip_suffix("kB").unwrap().trim().parse::<i64>().unwrap() * 1024
+    }
+
+    /// Blocks of these sizes are what allocators keep for later, and clear when they give them again.
+    pub fn large_buffers_hold_what_was_written_and_give_all_of_it_back(model: &Model) {
+        let c = model.config();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        pool.broadcast(|_| ());
+        let before = private();
+        let more = || private() - before;
+        for megabytes in [30, 3, 24, 11, 30, 7, 17] {
+            let rows = (megabytes << 20) / KvCache::bytes(c, 64, Precision::Single) as usize * 64;
+            let bytes = KvCache::bytes(c, rows, Precision::Single) as i64;
+            pool.install(|| {
+                let untouched = KvCache::new(c, rows);
+                assert!(more() < SMALL, "{bytes} bytes, not written to: {} more", more());
+                // A copy is written.
+                let written = untouched.clone();
+                assert!((more() - bytes).abs() < SMALL, "{bytes} bytes, written: {} more", more());
+                drop(untouched);
+                assert_eq!(written.rows(), rows);
+            });
+            assert!(more() < SMALL, "{bytes} bytes, dropped: {} more", more());
+        }
+    }
+
+    pub fn a_generation_holds_what_was_planned(model: &Model, log: &std::path::Path) {
+        const ROWS: usize = 8192;
+        let set = TaskSet::read("tiny.jsonl", tiny::task_file().as_bytes()).unwrap();
+        let source = TaskSource::File { set, seed: 1 };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let (answers, reward) = (Answers::Scored, Reward::Expected);
+        let plan = RunPlan { tasks: source.describe(), requests: 16, reward, answers, generations: 2 };
+        let config = EsConfig { pairs: 64, ..EsConfig::default() };
+        let mut scorer = Scorer::new(model, Isa::detect(), 1, ROWS);
+        let mut trainer = Trainer::create(model, model.layout_from(0), plan, config.clone(), log).unwrap();
+        let before = private();
+        for _ in 0..2 {
+            let questions = trainer.questions(&scorer, &source).unwrap();
+            let (prompt, answer) = scorer.shape(&questions.iter().collect::<Vec<_>>());
+            let shape = GenerationShape {
+                members: 128,
+                requests: questions.len(),
+                prompt,
+                answer,
+                from_layer: 0,
+                scope: Scope::Everywhere,
+                shared: 0,
+                threads: 1,
+            };
+            pool.install(|| trainer.step(&mut scorer, &questions, &AtomicBool::new(false)).unwrap());
+            let said = shape.training_bytes(model.config(), model.layout().block(), &config);
+            let took = private() - before;
+            println!("a generation: {said} bytes planned, {took} resident");
+            assert!((took as f64 / said as f64 - 1.0).abs() <= 0.1, "{said} planned, {took} resident");
+        }
+    }
+}
+
 const WAVE_ROWS: usize = 256;
-const PAIRS: u32 = 16;
+const PAIRS: u32 = 8;
 
 /// A generation on the tiny model.
 #[derive(Clone, Copy)]

@@ -12,6 +12,8 @@ const GROUP: usize = 32;
 const TEXTS: usize = 64 << 20;
 /// Rows of a pass, unless a prompt is longer: enough that weights are read once for many.
 const ROWS: usize = 512;
+/// Prompts are planned for in steps of so many tokens.
+const STEP: usize = 16;
 
 /// The size of one thread's buffers. It follows from the model's header and the lengths of texts alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl RolloutPlan {
         let one = Self { prompt, written, group: 1, shared };
         let most = TEXTS / one.text_bytes(config).max(1);
         let group = GROUP.min(members).clamp(1, most.max(1));
-        Self { prompt: prompt.next_multiple_of(64), group, ..one }
+        Self { prompt: prompt.next_multiple_of(STEP), group, ..one }
     }
 
     /// Whether buffers of this size serve for `other`.
@@ -61,7 +63,7 @@ impl RolloutPlan {
     /// Of a pass.
     pub(super) fn pass(&self) -> Plan {
         Plan {
-            rows: self.prompt.max(ROWS),
+            rows: (self.group * self.prompt).min(ROWS).max(self.prompt),
             // A prompt may be two sequences; the past of a node may be as many spans as it has tokens, and the prompt's.
             sequences: (2 * self.group).max(self.written + 2),
             positions: self.positions(),

@@ -232,7 +232,8 @@ impl Run<'_> {
                 })
             );
         } else {
-            let beside = held.map_or(String::new(), |h| format!(", beside {:.0} MB held now", h as f64 / 1e6));
+            let beside =
+                held.map_or(String::new(), |h| format!(", beside {:.0} MB held now", h as f64 / 1e6));
             println!(
                 "memory planned: {:.0} MB for training, {:.0} MB for evaluation{beside}",
                 training as f64 / 1e6,
