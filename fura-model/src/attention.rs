@@ -7,12 +7,24 @@ use crate::forward::Engine;
 use crate::rope::Rope;
 use crate::workspace::Row;
 use fura_simd::attention::{Span, attend, attend_half, scratch_len};
+use std::ops::Range;
+
+/// Queries of one head's keys and values that attend together, about: they read them once.
+const QUERIES: usize = 12;
+
+/// Rows of a sequence that attend together.
+fn rows_together(c: &ModelConfig) -> usize {
+    (QUERIES * c.kv_heads / c.heads).max(1)
+}
 
 /// What attention needs for itself, once for each thread.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// For the attention weights of the heads that share keys and values.
+    /// For the attention weights of queries that share keys and values.
     scores: Vec<f32>,
+    /// Such queries of several rows, and what they attend to.
+    queries: Vec<f32>,
+    attended: Vec<f32>,
     /// The cache rows that a token sees.
     seen: Vec<Span>,
     /// One head before its norm.
@@ -21,8 +33,11 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new(c: &ModelConfig, positions: usize, sequences: usize) -> Self {
+        let queries = rows_together(c) * c.heads / c.kv_heads;
         Self {
-            scores: vec![0.0; scratch_len(c.heads / c.kv_heads, c.head_dim, positions)],
+            scores: vec![0.0; scratch_len(queries, c.head_dim, positions)],
+            queries: vec![0.0; queries * c.head_dim],
+            attended: vec![0.0; queries * c.head_dim],
             seen: Vec::with_capacity(sequences + 1),
             head: vec![0.0; c.head_dim],
         }
@@ -30,9 +45,9 @@ impl Scratch {
 
     /// Bytes that one takes.
     pub(crate) fn bytes(c: &ModelConfig, positions: usize, sequences: usize) -> usize {
-        let scores =
-            positions.saturating_mul(c.heads / c.kv_heads).saturating_add(scratch_len(0, c.head_dim, 0));
-        let numbers = scores.saturating_add(c.head_dim);
+        let queries = rows_together(c) * c.heads / c.kv_heads;
+        let scores = positions.saturating_mul(queries).saturating_add(scratch_len(0, c.head_dim, 0));
+        let numbers = scores.saturating_add((2 * queries + 1) * c.head_dim);
         numbers.saturating_mul(4).saturating_add((sequences + 1).saturating_mul(size_of::<Span>()))
     }
 }
@@ -67,26 +82,53 @@ impl Attention<'_> {
             self.engine.head_norms(self.query_norm, q, &mut scratch.head);
             self.rope.rotate(q, row.position, self.layer, windowed);
         }
-        // Rows of a sequence follow each other, and read the same keys and values of a head: one head after the other.
-        let (d, scale, cap) = (c.head_dim, c.attention_scale(), c.variant.attention_cap);
-        let (isa, group) = (self.engine.isa(), c.heads / c.kv_heads * c.head_dim);
+        // Rows of a sequence follow each other, and read the same keys and values of a head: one head after the other, some rows
+        // together.
         let mut first = 0;
-        for rows in rows.chunk_by(|a, b| a.sequence == b.sequence) {
+        for rows in rows.chunk_by(|a, b| a.sequence == b.sequence && a.position + 1 == b.position) {
             for kv_head in 0..c.kv_heads {
-                let cache = self.cache.head(self.layer, kv_head, self.earlier);
-                for (i, row) in (first..).zip(rows) {
-                    let hidden = self.hidden(*row);
-                    see(self.batch, *row, hidden, &mut scratch.seen);
-                    let at = i * width + kv_head * group..i * width + (kv_head + 1) * group;
-                    let (q, out) = (&q[at.clone()], &mut out[at]);
-                    let (seen, scores) = (&scratch.seen, &mut scratch.scores);
-                    match cache {
-                        HeadCache::Single(k, v) => attend(isa, q, d, k, v, seen, scale, cap, scores, out),
-                        HeadCache::Half(k, v) => attend_half(isa, q, d, k, v, seen, scale, cap, scores, out),
-                    }
+                let mut done = 0;
+                while let Some(row) = rows.get(done) {
+                    // A row that does not see the first ones any more differs from the next by more than one at the end.
+                    let most = (done + rows_together(c)).min(rows.len());
+                    let together = match self.hidden(rows[most - 1]) {
+                        0 => done..most,
+                        _ => done..done + 1,
+                    };
+                    let last = rows[together.end - 1];
+                    see(self.batch, last, self.hidden(*row), &mut scratch.seen);
+                    let first = first + done;
+                    done = together.end;
+                    self.head(kv_head, first..first + together.len(), q, out, scratch);
                 }
             }
             first += rows.len();
+        }
+    }
+
+    /// What the queries of a head's group attend to, of rows that each see one cached row more, the last one `scratch.seen`.
+    fn head(&self, kv_head: usize, rows: Range<usize>, q: &[f32], out: &mut [f32], scratch: &mut Scratch) {
+        let c = self.config();
+        let (d, group, width) = (c.head_dim, c.heads / c.kv_heads * c.head_dim, c.d_query());
+        let at = |row: usize| row * width + kv_head * group..row * width + (kv_head + 1) * group;
+        let Scratch { scores, queries, attended, seen, .. } = scratch;
+        let cache = self.cache.head(self.layer, kv_head, self.earlier);
+        let (isa, scale, cap) = (self.engine.isa(), c.attention_scale(), c.variant.attention_cap);
+        let n = rows.len();
+        let mut attend = |q: &[f32], out: &mut [f32]| match cache {
+            HeadCache::Single(k, v) => attend(isa, q, n, d, k, v, seen, scale, cap, scores, out),
+            HeadCache::Half(k, v) => attend_half(isa, q, n, d, k, v, seen, scale, cap, scores, out),
+        };
+        if n == 1 {
+            return attend(&q[at(rows.start)], &mut out[at(rows.start)]);
+        }
+        let (queries, attended) = (&mut queries[..n * group], &mut attended[..n * group]);
+        for (row, query) in rows.clone().zip(queries.chunks_exact_mut(group)) {
+            query.copy_from_slice(&q[at(row)]);
+        }
+        attend(queries, attended);
+        for (row, attended) in rows.zip(attended.chunks_exact(group)) {
+            out[at(row)].copy_from_slice(attended);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Attention of the query heads that share keys and values, over a cache of them whose rows may lie in several spans.
+//! Attention of queries that share keys and values, those of several heads and of several rows, over a cache of them whose
+//! rows may lie in several spans.
 //!
 //! Keys lie sixteen side by side, so that the products of a query with sixteen keys are sums of vectors, and none has to be
 //! summed up within one.
@@ -6,12 +7,13 @@
 use crate::elementwise::cap_lane;
 use crate::lanes::{LANES, Stored};
 use crate::softmax::softmax_body;
+use std::ops::Range;
 
 /// Keys that lie side by side.
 pub const KEY_BLOCK: usize = LANES;
 
-/// Query heads whose values are summed together: they read them once, and their sums keep a processor busy.
-const TOGETHER: usize = 3;
+/// Values that are summed for all queries before the next ones.
+const VALUES: usize = 32;
 
 /// Keys or values of one head, whose first rows may lie in a place of their own: those of a text that several caches go on
 /// from. Values are rows of the head's width; [`store_key`] says how keys lie.
@@ -71,9 +73,19 @@ pub fn store_key<T: Copy>(keys: &mut [T], row: usize, key: &[T]) {
     }
 }
 
+/// Runs the body for `0 .. N`, at most six times, unrolled: the sums of a rolled loop would live in memory.
+macro_rules! unrolled {
+    ($k:ident < $N:expr, $body:block) => { unrolled!(@ $k $N; $body 0 1 2 3 4 5) };
+    (@ $k:ident $N:expr; $body:block $($n:literal)*) => {{
+        $({ let $k: usize = $n; if $k < $N $body })*
+    }};
+}
+
+/// Two queries read keys together, and six sum values together, `P` vectors at a time: as many as registers keep.
 #[inline(always)]
-fn attend_body<T: Stored>(
+fn attend_body<T: Stored, const P: usize>(
     queries: &[f32],
+    rows: usize,
     d: usize,
     keys: CacheRows<'_, T>,
     values: CacheRows<'_, T>,
@@ -84,31 +96,47 @@ fn attend_body<T: Stored>(
     out: &mut [f32],
 ) {
     assert_eq!(out.len(), queries.len(), "attend: output length differs from the queries'");
-    assert!(d > 0 && queries.len().is_multiple_of(d), "attend: queries of another width");
+    assert!(d > 0 && rows > 0 && queries.len().is_multiple_of(rows * d), "attend: queries of another width");
     let n: usize = spans.iter().map(|s| s.len).sum();
-    if n == 0 {
-        return out.fill(0.0);
+    let heads = queries.len() / (rows * d);
+    // What the first row sees; each further one sees one more.
+    let common = (n + 1).checked_sub(rows).expect("attend: more rows than they see");
+    out.fill(0.0);
+    if n == 0 || heads == 0 {
+        return;
     }
     let (scores, wide) = scratch.split_at_mut(queries.len() / d * n);
     score(queries, d, keys, spans, scale, scores, wide);
-    for scores in scores.chunks_exact_mut(n) {
-        if let Some(cap) = cap {
-            for s in scores.iter_mut() {
-                *s = cap_lane(*s, cap);
+    for (seen, scores) in (common..).zip(scores.chunks_exact_mut(heads * n)) {
+        for scores in scores.chunks_exact_mut(n) {
+            let scores = &mut scores[..seen];
+            if let Some(cap) = cap {
+                for s in scores.iter_mut() {
+                    *s = cap_lane(*s, cap);
+                }
             }
+            softmax_body(scores);
         }
-        softmax_body(scores);
     }
-    let heads = scores.chunks(TOGETHER * n).zip(out.chunks_mut(TOGETHER * d));
-    for (weights, out) in heads {
-        match out.len() / d {
-            1 => mix::<T, 1>(values, d, spans, weights, out),
-            2 => mix::<T, 2>(values, d, spans, weights, out),
-            _ => mix::<T, TOGETHER>(values, d, spans, weights, out),
+    // Some values at a time, for all heads: they stay close by, and their sums wait in `out`.
+    let mut done = 0;
+    for span in spans {
+        let (values, first) = values.place(span);
+        let mut row = first;
+        while row < first + span.len {
+            // Those that only the later rows see go one by one.
+            let (count, from) = match common.checked_sub(done) {
+                None | Some(0) => (1, (done + 1 - common) * heads),
+                Some(left) => (VALUES.min(first + span.len - row).min(left), 0),
+            };
+            let values = T::widened(&values[row * d..(row + count) * d], wide);
+            mix::<P>(values, d, &scores[from * n..], n, done, &mut out[from * d..]);
+            (row, done) = (row + count, done + count);
         }
     }
 }
 
+/// The scores of all queries, a block of keys after the other.
 #[inline(always)]
 fn score<T: Stored>(
     queries: &[f32],
@@ -128,14 +156,11 @@ fn score<T: Stored>(
             let lane = row % KEY_BLOCK;
             let count = (KEY_BLOCK - lane).min(first + span.len - row);
             let block = T::widened(&keys[(row - lane) * d..][..KEY_BLOCK * d], wide);
-            for (query, scores) in queries.chunks_exact(d).zip(scores.chunks_exact_mut(n)) {
-                // Lanes of other rows are not looked at, whatever they hold.
-                let mut all = dots(query, block);
-                all.iter_mut().for_each(|s| *s *= scale);
-                let scores = &mut scores[done..done + count];
-                match scores.first_chunk_mut() {
-                    Some(scores) => *scores = all,
-                    None => scores.copy_from_slice(&all[lane..lane + count]),
+            for (queries, scores) in queries.chunks(2 * d).zip(scores.chunks_mut(2 * n)) {
+                let lanes = lane..lane + count;
+                match queries.len() / d {
+                    1 => score_block::<1>(queries, d, block, scale, lanes, done, n, scores),
+                    _ => score_block::<2>(queries, d, block, scale, lanes, done, n, scores),
                 }
             }
             (row, done) = (row + count, done + count);
@@ -143,136 +168,189 @@ fn score<T: Stored>(
     }
 }
 
-/// Numbers of scratch that [`attend_half`] needs for so many queries of `d` numbers and rows; [`attend`] needs no more.
-pub const fn scratch_len(queries: usize, d: usize, rows: usize) -> usize {
-    queries * rows + KEY_BLOCK * d
+/// The scores of `Q` queries with some of the keys of a block.
+#[inline(always)]
+fn score_block<const Q: usize>(
+    queries: &[f32],
+    d: usize,
+    block: &[f32],
+    scale: f32,
+    lanes: Range<usize>,
+    done: usize,
+    n: usize,
+    scores: &mut [f32],
+) {
+    let mut each = [&queries[..0]; Q];
+    unrolled!(q < Q, { each[q] = &queries[q * d..][..d] });
+    let all = dots(each, block);
+    unrolled!(q < Q, {
+        // Lanes of other rows are not looked at, whatever they hold.
+        let mut all = all[q];
+        all.iter_mut().for_each(|s| *s *= scale);
+        let scores = &mut scores[q * n + done..][..lanes.len()];
+        match scores.first_chunk_mut() {
+            Some(scores) => *scores = all,
+            None => scores.copy_from_slice(&all[lanes.clone()]),
+        }
+    });
 }
 
-/// The product of the query and each of sixteen keys, a key a lane. Each is the canonical one: element `i` is added to sum `i
-/// mod 16`, then the sums are [folded](crate::lanes::fold_add).
+/// Numbers of scratch that [`attend_half`] needs for so many queries of `d` numbers, all rows counted, and cached rows;
+/// [`attend`] needs no more.
+pub const fn scratch_len(queries: usize, d: usize, cached: usize) -> usize {
+    queries * cached + if VALUES > KEY_BLOCK { VALUES } else { KEY_BLOCK } * d
+}
+
+/// The product of `Q` queries and each of sixteen keys, a key a lane. Each is the canonical one: element `i` is added to sum
+/// `i mod 16`, then the sums are [folded](crate::lanes::fold_add).
 #[inline(always)]
-fn dots(query: &[f32], block: &[f32]) -> [f32; LANES] {
+fn dots<const Q: usize>(queries: [&[f32]; Q], block: &[f32]) -> [[f32; LANES]; Q] {
     let (keys, _) = block.as_chunks::<LANES>();
-    // The tree of `fold_add` ends in (0 + 2) + (1 + 3), each the sum of four lanes; one such sum at a time.
-    let mut quarters = [[0.0f32; LANES]; 4];
-    let (whole, tail) = query.as_chunks::<LANES>();
+    let whole: [&[[f32; LANES]]; Q] = queries.map(|q| q.as_chunks().0);
+    let tail: [&[f32]; Q] = queries.map(|q| q.as_chunks::<LANES>().1);
     let (blocks, keys_tail) = keys.as_chunks::<LANES>();
+    // The tree of `fold_add` ends in (0 + 2) + (1 + 3), each the sum of four lanes, which is again (0 + 2) + (1 + 3). One such
+    // sum at a time, in a loop that is not unrolled: else all of them wait for registers.
+    let mut quarters = [[[0.0f32; LANES]; Q]; 4];
     for (g, quarter) in quarters.iter_mut().enumerate() {
-        let mut sums = [[0.0f32; LANES]; 4];
-        for (query, keys) in whole.iter().zip(blocks) {
-            for r in 0..4 {
-                for l in 0..LANES {
-                    sums[r][l] = query[g + 4 * r].mul_add(keys[g + 4 * r][l], sums[r][l]);
-                }
+        let mut halves = [[[0.0; LANES]; Q]; 2];
+        unrolled!(half < 2, {
+            let (low, high) = (g + 4 * half, g + 4 * half + 8);
+            let mut sums = [[[0.0f32; LANES]; 2]; Q];
+            for (b, keys) in blocks.iter().enumerate() {
+                unrolled!(q < Q, {
+                    let x = [whole[q][b][low], whole[q][b][high]];
+                    for l in 0..LANES {
+                        sums[q][0][l] = x[0].mul_add(keys[low][l], sums[q][0][l]);
+                        sums[q][1][l] = x[1].mul_add(keys[high][l], sums[q][1][l]);
+                    }
+                });
             }
-        }
-        for r in 0..4 {
-            if let (Some(q), Some(key)) = (tail.get(g + 4 * r), keys_tail.get(g + 4 * r)) {
-                for l in 0..LANES {
-                    sums[r][l] = q.mul_add(key[l], sums[r][l]);
+            unrolled!(s < 2, {
+                if let Some(key) = keys_tail.get(low + 8 * s) {
+                    unrolled!(q < Q, {
+                        for l in 0..LANES {
+                            sums[q][s][l] = tail[q][low + 8 * s].mul_add(key[l], sums[q][s][l]);
+                        }
+                    });
                 }
+            });
+            unrolled!(q < Q, {
+                for l in 0..LANES {
+                    halves[half][q][l] = sums[q][0][l] + sums[q][1][l];
+                }
+            });
+        });
+        unrolled!(q < Q, {
+            for l in 0..LANES {
+                quarter[q][l] = halves[0][q][l] + halves[1][q][l];
             }
-        }
+        });
+    }
+    let mut out = [[0.0; LANES]; Q];
+    unrolled!(q < Q, {
         for l in 0..LANES {
-            quarter[l] = (sums[0][l] + sums[2][l]) + (sums[1][l] + sums[3][l]);
+            out[q][l] = (quarters[0][q][l] + quarters[2][q][l]) + (quarters[1][q][l] + quarters[3][q][l]);
         }
-    }
-    let mut out = [0.0; LANES];
-    for l in 0..LANES {
-        out[l] = (quarters[0][l] + quarters[2][l]) + (quarters[1][l] + quarters[3][l]);
-    }
+    });
     out
 }
 
-/// The sums of values of `H` heads, each with its own weights.
+/// Adds to the sums of heads, rows of `out`, some rows of values with weights `at ..` of their `n`.
 #[inline(always)]
-fn mix<T: Stored, const H: usize>(
-    values: CacheRows<'_, T>,
+fn mix<const P: usize>(values: &[f32], d: usize, weights: &[f32], n: usize, at: usize, out: &mut [f32]) {
+    let (mut weights, mut out) = (weights, out);
+    while !out.is_empty() {
+        let heads = match out.len() / d {
+            1 => mix_heads::<P, 1>(values, d, weights, n, at, out),
+            2 => mix_heads::<P, 2>(values, d, weights, n, at, out),
+            3..6 => mix_heads::<P, 3>(values, d, weights, n, at, out),
+            _ => mix_heads::<P, 6>(values, d, weights, n, at, out),
+        };
+        weights = &weights[heads * n..];
+        out = &mut out[heads * d..];
+    }
+}
+
+/// The same for `H` heads; returns `H`.
+#[inline(always)]
+fn mix_heads<const P: usize, const H: usize>(
+    values: &[f32],
     d: usize,
-    spans: &[Span],
     weights: &[f32],
+    n: usize,
+    at: usize,
     out: &mut [f32],
-) {
+) -> usize {
+    let mut of_heads = [&weights[..0]; H];
+    unrolled!(h < H, { of_heads[h] = &weights[h * n + at..][..values.len() / d] });
     // Pieces whose sums stay in registers while the rows go by.
     let mut first = 0;
     if H == 1 {
         while d - first >= 4 * LANES {
-            mix_piece::<T, H, 4, LANES>(values, d, first, spans, weights, out);
+            mix_piece::<H, 4, LANES>(values, d, first, of_heads, out);
             first += 4 * LANES;
         }
     }
-    while d - first >= 2 * LANES {
-        mix_piece::<T, H, 2, LANES>(values, d, first, spans, weights, out);
-        first += 2 * LANES;
+    while d - first >= P * LANES {
+        mix_piece::<H, P, LANES>(values, d, first, of_heads, out);
+        first += P * LANES;
     }
     while d - first >= LANES {
-        mix_piece::<T, H, 1, LANES>(values, d, first, spans, weights, out);
+        mix_piece::<H, 1, LANES>(values, d, first, of_heads, out);
         first += LANES;
     }
     while first < d {
-        mix_piece::<T, H, 1, 1>(values, d, first, spans, weights, out);
+        mix_piece::<H, 1, 1>(values, d, first, of_heads, out);
         first += 1;
     }
+    H
 }
 
-/// Runs the body for `0 .. N`, at most four times, unrolled: the sums of a rolled loop would live in memory.
-macro_rules! unrolled {
-    ($k:ident < $N:ident, $body:block) => { unrolled!(@ $k $N $body 0 1 2 3) };
-    (@ $k:ident $N:ident $body:block $($n:literal)*) => {{
-        $({ let $k: usize = $n; if $k < $N $body })*
-    }};
-}
-
-/// Elements `first .. first + P L` of the outputs, as `P` vectors of `L`.
+/// Elements `first .. first + P L` of the sums, as `P` vectors of `L`.
 #[inline(always)]
-fn mix_piece<T: Stored, const H: usize, const P: usize, const L: usize>(
-    values: CacheRows<'_, T>,
+fn mix_piece<const H: usize, const P: usize, const L: usize>(
+    values: &[f32],
     d: usize,
     first: usize,
-    spans: &[Span],
-    weights: &[f32],
+    weights: [&[f32]; H],
     out: &mut [f32],
 ) {
-    let n = weights.len() / H;
     let mut sums = [[[0.0f32; L]; P]; H];
-    let mut done = 0;
-    for span in spans {
-        let mut of_heads = [&weights[..0]; H];
-        unrolled!(h < H, { of_heads[h] = &weights[h * n + done..][..span.len] });
-        done += span.len;
-        let (values, row) = values.place(span);
-        for j in 0..span.len {
-            let at = (row + j) * d + first;
-            let (values, _) = values[at..at + P * L].as_chunks::<L>();
-            unrolled!(p < P, {
-                let mut wide = [0.0; L];
+    unrolled!(h < H, {
+        let (from, _) = out[h * d + first..][..P * L].as_chunks::<L>();
+        unrolled!(p < P, { sums[h][p] = from[p] });
+    });
+    for (j, values) in values.chunks_exact(d).enumerate() {
+        let (values, _) = values[first..first + P * L].as_chunks::<L>();
+        unrolled!(p < P, {
+            unrolled!(h < H, {
+                let weight = weights[h][j];
                 for l in 0..L {
-                    wide[l] = values[p][l].value();
+                    sums[h][p][l] = weight.mul_add(values[p][l], sums[h][p][l]);
                 }
-                unrolled!(h < H, {
-                    let weight = of_heads[h][j];
-                    for l in 0..L {
-                        sums[h][p][l] = weight.mul_add(wide[l], sums[h][p][l]);
-                    }
-                });
             });
-        }
+        });
     }
-    for (sums, out) in sums.iter().zip(out.chunks_exact_mut(d)) {
-        out[first..first + P * L].copy_from_slice(sums.as_flattened());
-    }
+    unrolled!(h < H, {
+        let (to, _) = out[h * d + first..][..P * L].as_chunks_mut::<L>();
+        unrolled!(p < P, { to[p] = sums[h][p] });
+    });
 }
 
 dispatch! {
-    /// For each query, a row of `d` numbers: `out = sum_j softmax(s)_j v_j` over the rows of `spans`, where `s_j = q . k_j *
-    /// scale`, or with a `cap` `cap * tanh(q . k_j * scale / cap)`. `scratch` has room for [`scratch_len`] numbers. Rows
-    /// are accumulated in order, so how they are cut into spans changes nothing, nor which queries are together.
+    /// For each query of `d` numbers: `out = sum_j softmax(s)_j v_j` over the cached rows of `spans`, where `s_j = q . k_j *
+    /// scale`, or with a `cap` `cap * tanh(q . k_j * scale / cap)`. Queries of several `rows` may follow each other, as many
+    /// for each: the last row's see all of `spans`, those of each row before one cached row less at the end. `scratch` has
+    /// room for [`scratch_len`] numbers. Cached rows are accumulated in order, so how they are cut into spans changes nothing,
+    /// nor which queries are together.
     ///
     /// # Panics
-    /// If a row lies outside `keys` or `values`, `scratch` is too short, or `out` and `queries` differ in length or are not
-    /// rows of `d`.
+    /// If a row lies outside `keys` or `values`, there are more `rows` than cached ones and one, `scratch` is too short, or
+    /// `out` and `queries` differ in length or are not `rows` times some of `d`.
     pub fn attend(
         queries: &[f32],
+        rows: usize,
         d: usize,
         keys: CacheRows<'_, f32>,
         values: CacheRows<'_, f32>,
@@ -281,7 +359,7 @@ dispatch! {
         cap: Option<f32>,
         scratch: &mut [f32],
         out: &mut [f32],
-    ) = attend_body::<f32>
+    ) = attend_body::<f32, 1>, avx512: attend_body::<f32, 2>
 }
 
 dispatch! {
@@ -291,6 +369,7 @@ dispatch! {
     /// As [`attend`].
     pub fn attend_half(
         queries: &[f32],
+        rows: usize,
         d: usize,
         keys: CacheRows<'_, u16>,
         values: CacheRows<'_, u16>,
@@ -299,7 +378,7 @@ dispatch! {
         cap: Option<f32>,
         scratch: &mut [f32],
         out: &mut [f32],
-    ) = attend_body::<u16>
+    ) = attend_body::<u16, 1>, avx512: attend_body::<u16, 2>
 }
 
 #[cfg(test)]
@@ -350,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_of_single_rows_on_every_tier_in_any_spans() {
+    fn the_bits_of_single_cached_rows_on_every_tier_in_any_spans() {
         for (d, n) in [(64usize, 40usize), (80, 17), (5, 33), (24, 1), (150, 16), (128, 100)] {
             for heads in [1usize, 2, 3, 5, 8] {
                 let q = numbers(7, heads * d);
@@ -376,13 +455,56 @@ mod tests {
                             let (mut s, mut out) =
                                 (vec![f32::NAN; scratch_len(heads, d, n)], vec![f32::NAN; heads * d]);
                             let (ck, cv) = (CacheRows::new(&keys[..]), CacheRows::new(&wide_v[..]));
-                            attend(isa, &q, d, ck, cv, &spans, 0.2, cap, &mut s, &mut out);
+                            attend(isa, &q, 1, d, ck, cv, &spans, 0.2, cap, &mut s, &mut out);
                             assert_eq!(out, expected, "{isa:?}, {heads} x {d}, {spans:?}");
                             out.fill(f32::NAN);
                             let (ck, cv) = (CacheRows::new(&half_keys[..]), CacheRows::new(&v[..]));
-                            attend_half(isa, &q, d, ck, cv, &spans, 0.2, cap, &mut s, &mut out);
+                            attend_half(isa, &q, 1, d, ck, cv, &spans, 0.2, cap, &mut s, &mut out);
                             assert_eq!(out, expected, "{isa:?}, {heads} x {d}, {spans:?}, f16");
                         }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Also where what is not seen is not a number.
+    #[test]
+    fn rows_that_see_one_more_each_have_the_bits_of_single_ones() {
+        for (d, n, heads) in [(64usize, 75usize, 3usize), (24, 12, 2), (80, 40, 1), (16, 5, 4)] {
+            for rows in [2usize, 3, 4, 6] {
+                let (q, k, mut v) = (numbers(7, rows * heads * d), numbers(11, n * d), numbers(13, n * d));
+                v[(n - 1) * d..].fill(f32::NAN);
+                let keys = keys_of(&k, d, f32::NAN);
+                let (cut, last) = (n / 2, n - n / 2);
+                for spans in [
+                    vec![Span { first: 0, len: n }],
+                    vec![Span { first: 0, len: cut }, Span { first: cut, len: last }],
+                ] {
+                    let seen: Vec<usize> = (0..n).collect();
+                    let expected: Vec<f32> = (0..rows * heads)
+                        .flat_map(|i| {
+                            reference(
+                                &q[i * d..][..d],
+                                &k,
+                                &v,
+                                &seen[..(n + 1 + i / heads).saturating_sub(rows)],
+                                0.2,
+                                None,
+                            )
+                        })
+                        .collect();
+                    for isa in Isa::available() {
+                        let (mut s, mut out) =
+                            (vec![f32::NAN; scratch_len(rows * heads, d, n)], vec![f32::NAN; q.len()]);
+                        let (keys, values) = (CacheRows::new(&keys[..]), CacheRows::new(&v[..]));
+                        attend(isa, &q, rows, d, keys, values, &spans, 0.2, None, &mut s, &mut out);
+                        let early = (rows - 1) * heads * d;
+                        assert_eq!(out[..early], expected[..early], "{isa:?}, {rows} rows of {heads} x {d}");
+                        assert!(
+                            out[early..].iter().all(|x| x.is_nan()),
+                            "the last row sees what is not a number"
+                        );
                     }
                 }
             }
@@ -401,7 +523,7 @@ mod tests {
         let values = CacheRows::after(&v[..cut * d], cut, &v[cut * d..]);
         for isa in Isa::available() {
             let (mut s, mut out) = (vec![0.0; n], vec![0.0; d]);
-            attend(isa, &q, d, keys, values, &spans, 0.2, None, &mut s, &mut out);
+            attend(isa, &q, 1, d, keys, values, &spans, 0.2, None, &mut s, &mut out);
             assert_eq!(out, expected, "{isa:?}");
         }
     }
@@ -415,7 +537,7 @@ mod tests {
             let (keys, values) = (CacheRows::new(&keys[..]), CacheRows::new(&v[..]));
             let spans = [Span { first: 0, len: n }];
             let of_f32 = cap.map(|c| c as f32);
-            attend(Isa::scalar(), &q, d, keys, values, &spans, scale, of_f32, &mut s, &mut out);
+            attend(Isa::scalar(), &q, 1, d, keys, values, &spans, scale, of_f32, &mut s, &mut out);
             let score = |j: usize| -> f64 {
                 let s =
                     (0..d).map(|i| f64::from(q[i]) * f64::from(k[j * d + i])).sum::<f64>() * f64::from(scale);

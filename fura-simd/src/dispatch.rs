@@ -5,7 +5,8 @@
 /// Defines `pub fn name(isa: Isa, args..)` that runs a body compiled for the tier of `isa`.
 ///
 /// The body is an `#[inline(always)]` function that spells out its lanes and its fused operations, so
-/// every tier gives the same bits.
+/// every tier gives the same bits. After `, avx512:` there may be another one for AVX-512, of the same bits, that uses its
+/// registers.
 ///
 /// ```
 /// # mod example {
@@ -25,6 +26,12 @@
 #[macro_export]
 macro_rules! dispatch {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path) => {
+        $crate::dispatch! {
+            $(#[$doc])*
+            $vis fn $name($($arg: $ty),*) $(-> $ret)? = $body, avx512: $body
+        }
+    };
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:path, avx512: $wide:path) => {
         $(#[$doc])*
         #[allow(unsafe_code)]
         $vis fn $name(isa: $crate::Isa, $($arg: $ty),*) $(-> $ret)? {
@@ -34,7 +41,7 @@ macro_rules! dispatch {
                 #[target_feature(enable = "avx2,fma,f16c")]
                 pub(super) fn avx2($($arg: $ty),*) $(-> $ret)? { $body($($arg),*) }
                 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-                pub(super) fn avx512($($arg: $ty),*) $(-> $ret)? { $body($($arg),*) }
+                pub(super) fn avx512($($arg: $ty),*) $(-> $ret)? { $wide($($arg),*) }
             }
             match isa.tier() {
                 // SAFETY: an `Isa` of this tier exists only if detection found the features.

@@ -21,18 +21,11 @@ pub(crate) fn fold_add(v: [f32; LANES]) -> f32 {
 
 /// A number as it is stored.
 pub(crate) trait Stored: Copy {
-    fn value(self) -> f32;
-
     /// All of `numbers`, in `wide` unless they are f32 as they are.
     fn widened<'a>(numbers: &'a [Self], wide: &'a mut [f32]) -> &'a [f32];
 }
 
 impl Stored for f32 {
-    #[inline(always)]
-    fn value(self) -> f32 {
-        self
-    }
-
     #[inline(always)]
     fn widened<'a>(numbers: &'a [Self], _: &'a mut [f32]) -> &'a [f32] {
         numbers
@@ -41,11 +34,6 @@ impl Stored for f32 {
 
 /// The bits of an f16.
 impl Stored for u16 {
-    #[inline(always)]
-    fn value(self) -> f32 {
-        widen(self)
-    }
-
     #[inline(always)]
     fn widened<'a>(numbers: &'a [Self], wide: &'a mut [f32]) -> &'a [f32] {
         let wide = &mut wide[..numbers.len()];
