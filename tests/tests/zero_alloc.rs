@@ -42,6 +42,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// What the process has mapped, where the system tells: large buffers are maps of their own, past the allocator.
+fn mapped() -> Option<String> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find(|line| line.starts_with("VmSize:")).map(str::to_owned)
+}
+
 #[test]
 fn warm_passes_allocate_nothing() {
     training();
@@ -82,11 +88,14 @@ fn training() {
             for _ in 0..20 {
                 step();
             }
+            let maps = mapped();
             let before = ALLOCATIONS.load(Ordering::SeqCst);
             for _ in 0..20 {
                 step();
             }
-            (before, ALLOCATIONS.load(Ordering::SeqCst) - before)
+            let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
+            assert_eq!(mapped(), maps, "{threads} threads, {scope:?}: maps in 20 generations");
+            (before, counted)
         });
         assert!(warm > 0, "the allocator counts");
         assert_eq!(counted, 0, "{threads} threads, {scope:?}: allocations in 20 generations");
@@ -129,9 +138,11 @@ fn decoding() {
             }
         };
         steps(12);
+        let maps = mapped();
         let before = ALLOCATIONS.load(Ordering::SeqCst);
         steps(20);
         let counted = ALLOCATIONS.load(Ordering::SeqCst) - before;
+        assert_eq!(mapped(), maps, "{threads} threads: maps in 20 passes");
         assert!(tokens > 20 * REQUESTS / 2, "{tokens} tokens: too few sequences went on");
         assert_eq!(counted, 0, "{threads} threads: allocations in 20 passes");
     }
