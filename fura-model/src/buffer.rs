@@ -1,15 +1,15 @@
 //! Large buffers in pages of their own.
 
 use bytemuck::Pod;
+use fura_simd::AlignedBuffer;
 use memmap2::MmapMut;
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes from which on a buffer has pages of its own.
 const LARGE: usize = 1 << 18;
-/// Bytes of a cache line, and of the widest vector.
-const LINE: usize = 64;
 
 /// A fixed number of zeros that begin with a cache line.
 ///
@@ -24,14 +24,30 @@ const LINE: usize = 64;
 /// first one was freed from its heaps, one a thread, which keep up to 64 MiB of what is freed and clear, so touch, what
 /// they give again: the same run then takes 70 MB of memory or 110.
 pub struct Buffer<T> {
-    memory: Memory<T>,
+    memory: Memory,
     len: usize,
+    of: PhantomData<T>,
 }
 
-enum Memory<T> {
-    /// Some more numbers than asked for: the first ones up to a line are not used.
-    Heap(Vec<T>),
+enum Memory {
+    Heap(AlignedBuffer),
     Pages(MmapMut),
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Heap(floats) => bytemuck::cast_slice(floats),
+            Self::Pages(map) => map,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Heap(floats) => bytemuck::cast_slice_mut(floats),
+            Self::Pages(map) => map,
+        }
+    }
 }
 
 impl<T: Pod> Buffer<T> {
@@ -42,57 +58,35 @@ impl<T: Pod> Buffer<T> {
     pub fn new(len: usize) -> Self {
         let layout = Layout::array::<T>(len).expect("more bytes than can be addressed");
         let memory = match layout.size() < LARGE {
-            true => Memory::Heap(vec![T::zeroed(); len + Self::EXTRA]),
+            true => Memory::Heap(AlignedBuffer::new(layout.size().div_ceil(size_of::<f32>()))),
             false => {
                 Memory::Pages(MmapMut::map_anon(layout.size()).unwrap_or_else(|_| handle_alloc_error(layout)))
             }
         };
-        Self { memory, len }
+        Self { memory, len, of: PhantomData }
     }
-
-    /// Numbers that may be allocated beyond those asked for.
-    const EXTRA: usize = LINE / size_of::<T>() - 1;
 
     /// Makes it one of `len` numbers, whatever they are; allocates only to grow, after what was there is given back.
     pub fn reshape(&mut self, len: usize) {
-        let room = match &self.memory {
-            Memory::Heap(numbers) => numbers.len() - Self::EXTRA,
-            Memory::Pages(map) => map.len() / size_of::<T>(),
-        };
-        if len <= room {
+        if len <= self.memory.bytes().len() / size_of::<T>() {
             self.len = len;
             return;
         }
-        self.memory = Memory::Heap(Vec::new());
+        self.memory = Memory::Heap(AlignedBuffer::new(0));
         *self = Self::new(len);
     }
-}
-
-/// Where the line begins. The allocation stays where it is, so this never changes.
-fn first<T: Pod>(numbers: &[T]) -> usize {
-    // At most that by the alignment of a number; the bound only keeps the slices below from a check.
-    numbers.as_ptr().align_offset(LINE).min(Buffer::<T>::EXTRA)
 }
 
 impl<T: Pod> Deref for Buffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        match &self.memory {
-            Memory::Heap(numbers) => &numbers[first(numbers)..][..self.len],
-            Memory::Pages(map) => &bytemuck::cast_slice(map)[..self.len],
-        }
+        bytemuck::cast_slice(&self.memory.bytes()[..self.len * size_of::<T>()])
     }
 }
 
 impl<T: Pod> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.memory {
-            Memory::Heap(numbers) => {
-                let first = first(numbers);
-                &mut numbers[first..][..self.len]
-            }
-            Memory::Pages(map) => &mut bytemuck::cast_slice_mut(map)[..self.len],
-        }
+        bytemuck::cast_slice_mut(&mut self.memory.bytes_mut()[..self.len * size_of::<T>()])
     }
 }
 
@@ -123,7 +117,7 @@ mod tests {
         for len in [0, 1, 15, 1000, edge - 1, edge, edge + 1] {
             let mut buffer = Buffer::<T>::new(len);
             assert_eq!(matches!(buffer.memory, Memory::Pages(_)), len >= edge);
-            assert!(buffer.as_ptr().addr().is_multiple_of(LINE));
+            assert!(buffer.as_ptr().addr().is_multiple_of(64));
             assert!(buffer.len() == len && buffer.iter().all(|x| *x == T::zeroed()));
             buffer.iter_mut().enumerate().for_each(|(i, x)| *x = number(i));
             let copy = buffer.clone();
@@ -136,7 +130,7 @@ mod tests {
             assert_eq!(*buffer, *copy);
             for longer in [len + 1, len + edge] {
                 buffer.reshape(longer);
-                assert!(buffer.len() == longer && buffer.as_ptr().addr().is_multiple_of(LINE));
+                assert!(buffer.len() == longer && buffer.as_ptr().addr().is_multiple_of(64));
                 buffer.fill(number(1));
             }
         }

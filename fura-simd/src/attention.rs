@@ -468,43 +468,44 @@ mod tests {
         }
     }
 
-    /// Also where what is not seen is not a number.
+    /// Also where the last value is not a number, which only the last row sees.
     #[test]
     fn rows_that_see_one_more_each_have_the_bits_of_single_ones() {
         for (d, n, heads) in [(64usize, 75usize, 3usize), (24, 12, 2), (80, 40, 1), (16, 5, 4)] {
-            for rows in [2usize, 3, 4, 6] {
-                let (q, k, mut v) = (numbers(7, rows * heads * d), numbers(11, n * d), numbers(13, n * d));
-                v[(n - 1) * d..].fill(f32::NAN);
-                let keys = keys_of(&k, d, f32::NAN);
-                let (cut, last) = (n / 2, n - n / 2);
-                for spans in [
-                    vec![Span { first: 0, len: n }],
-                    vec![Span { first: 0, len: cut }, Span { first: cut, len: last }],
-                ] {
-                    let seen: Vec<usize> = (0..n).collect();
-                    let expected: Vec<f32> = (0..rows * heads)
-                        .flat_map(|i| {
-                            reference(
-                                &q[i * d..][..d],
-                                &k,
-                                &v,
-                                &seen[..(n + 1 + i / heads).saturating_sub(rows)],
-                                0.2,
-                                None,
-                            )
-                        })
-                        .collect();
-                    for isa in Isa::available() {
-                        let (mut s, mut out) =
-                            (vec![f32::NAN; scratch_len(rows * heads, d, n)], vec![f32::NAN; q.len()]);
-                        let (keys, values) = (CacheRows::new(&keys[..]), CacheRows::new(&v[..]));
-                        attend(isa, &q, rows, d, keys, values, &spans, 0.2, None, &mut s, &mut out);
-                        let early = (rows - 1) * heads * d;
-                        assert_eq!(out[..early], expected[..early], "{isa:?}, {rows} rows of {heads} x {d}");
-                        assert!(
-                            out[early..].iter().all(|x| x.is_nan()),
-                            "the last row sees what is not a number"
-                        );
+            let [k, v] = [11, 13].map(|p| numbers(p, n * d).into_iter().map(narrow).collect::<Vec<u16>>());
+            let wide = |x: &[u16]| x.iter().map(|h| widen(*h)).collect::<Vec<f32>>();
+            let (keys, half_keys) = (keys_of(&wide(&k), d, f32::NAN), keys_of(&k, d, 0x7e00));
+            let last_missing = [&v[..(n - 1) * d], &vec![0x7e00; d][..]].concat();
+            let seen: Vec<usize> = (0..n).collect();
+            let cut = n / 2;
+            for (rows, v) in
+                [2usize, 3, 4, 6].into_iter().flat_map(|rows| [(rows, &v), (rows, &last_missing)])
+            {
+                let (q, wide_v) = (numbers(7, rows * heads * d), wide(v));
+                let expected: Vec<u32> = (0..rows * heads)
+                    .flat_map(|i| {
+                        let seen = &seen[..n + 1 + i / heads - rows];
+                        reference(&q[i * d..][..d], &wide(&k), &wide_v, seen, 0.2, Some(3.0))
+                    })
+                    .map(f32::to_bits)
+                    .collect();
+                let one = vec![Span { first: 0, len: n }];
+                let two = vec![Span { first: 0, len: cut }, Span { first: cut, len: n - cut }];
+                for (isa, spans) in Isa::available().flat_map(|isa| [(isa, &one), (isa, &two)]) {
+                    let mut s = vec![f32::NAN; scratch_len(rows * heads, d, n)];
+                    let mut out = [vec![f32::NAN; q.len()], vec![f32::NAN; q.len()]];
+                    let (ck, cv) = (CacheRows::new(&keys[..]), CacheRows::new(&wide_v[..]));
+                    attend(isa, &q, rows, d, ck, cv, spans, 0.2, Some(3.0), &mut s, &mut out[0]);
+                    let (ck, cv) = (CacheRows::new(&half_keys[..]), CacheRows::new(&v[..]));
+                    attend_half(isa, &q, rows, d, ck, cv, spans, 0.2, Some(3.0), &mut s, &mut out[1]);
+                    for out in out {
+                        for (got, expected) in out.iter().zip(&expected) {
+                            let both_nan = got.is_nan() && f32::from_bits(*expected).is_nan();
+                            assert!(
+                                got.to_bits() == *expected || both_nan,
+                                "{isa:?}, {rows} rows of {heads} x {d}, {spans:?}"
+                            );
+                        }
                     }
                 }
             }

@@ -56,6 +56,7 @@ fn memory_is_as_planned_and_that_of_training_as_that_of_inference() {
     planned(&model);
     #[cfg(target_os = "linux")]
     {
+        resident::a_plan_of_many_sequences_is_what_is_mapped(&model);
         resident::large_buffers_hold_what_was_written_and_give_all_of_it_back(&model);
         resident::a_generation_holds_what_was_planned(&model, &folder.path().join("resident.runlog"));
     }
@@ -104,9 +105,29 @@ mod resident {
     const SMALL: i64 = 1 << 20;
 
     fn private() -> i64 {
+        status("RssAnon:")
+    }
+
+    fn status(field: &str) -> i64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix(field)).unwrap();
         line.trim().strip_suffix("kB").unwrap().trim().parse::<i64>().unwrap() * 1024
+    }
+
+    /// Most of it is in large buffers, which the counting allocator does not see. What it sees may be mapped for it or be in
+    /// its hands already.
+    pub fn a_plan_of_many_sequences_is_what_is_mapped(model: &Model) {
+        for precision in [Precision::Single, Precision::Half] {
+            let plan = GenerationPlan::new(300, 100, precision, 2);
+            let before = status("VmSize:");
+            let (heap, generator) = peak(|| plan.generator(model));
+            let mapped = status("VmSize:") - before;
+            drop(generator);
+            let said = plan.bytes(model.config(), model.layout().block());
+            let [least, most, said] = [mapped as f64, (mapped + heap as i64) as f64, said as f64];
+            println!("300 x 100: {said} bytes planned, {least} mapped, {most} with the heap's");
+            assert!(least <= 1.1 * said && most >= 0.9 * said, "{said} planned, {least} to {most} mapped");
+        }
     }
 
     /// Blocks of these sizes are what allocators keep for later, and clear when they give them again.
