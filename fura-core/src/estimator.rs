@@ -38,6 +38,7 @@ mod turn;
 use crate::layout::Layout;
 use crate::noise::Noise;
 use ascent::Ascent;
+use fura_simd::Isa;
 use scales::Scales;
 pub use shaping::RewardSummary;
 use shaping::Shaper;
@@ -312,6 +313,12 @@ impl Estimator {
             step: vec![0.0; CHUNK.min(n)],
             config,
         })
+    }
+
+    /// The same estimator, its noise computed with the instructions of this tier instead of the best one.
+    #[must_use]
+    pub fn on(self, isa: Isa) -> Self {
+        Self { noise: self.noise.on(isa), ..self }
     }
 
     /// Bytes of an estimator of so many coordinates.

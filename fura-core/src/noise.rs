@@ -16,7 +16,7 @@
 //!    `u = (a + 1) / 2^32`, `theta = 2 pi (b / 2^32)`, `r = sqrt(-2 ln u)`;
 //!    `e[2j] = r cos theta`, `e[2j + 1] = r sin theta`, each rounded once to `f32`.
 //! 4. `ln` and `sin`/`cos` are those of the `libm` crate (a port of musl's, plain `f64`
-//!    operations), never the platform's.
+//!    operations), never the platform's; [`fura_simd::normal`] computes them side by side, with the same bits.
 //!
 //! Nothing is rejected, so positions never shift. The address space of a member is the whole
 //! flat vector: two linears of equal shape never share noise, nor do two pairs or generations.
@@ -26,12 +26,16 @@
 //! Words as above, with context `"fura 2026 noise v1 chacha8 rademacher"`. Coordinate `j` is `+1` if bit
 //! `j mod 32` (0 the lowest) of `word[j div 32]` is set, else `-1`.
 
-use std::f64::consts::TAU;
 use std::ops::Range;
 
+use fura_simd::Isa;
+use fura_simd::normal::box_muller;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+
+/// Words that become noise together.
+const WORDS: usize = 128;
 
 /// Distribution of every single noise value. All have mean 0 and variance 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,6 +64,7 @@ pub enum Distribution {
 pub struct Noise {
     words: Words,
     distribution: Distribution,
+    isa: Isa,
 }
 
 impl Noise {
@@ -74,7 +79,13 @@ impl Noise {
             Distribution::Gaussian => "fura 2026 noise v1 chacha8 box-muller",
             Distribution::Rademacher => "fura 2026 noise v1 chacha8 rademacher",
         };
-        Self { words: Words::new(context, seed), distribution }
+        Self { words: Words::new(context, seed), distribution, isa: Isa::detect() }
+    }
+
+    /// The same noise, computed with the instructions of this tier instead of the best one.
+    #[must_use]
+    pub fn on(self, isa: Isa) -> Self {
+        Self { isa, ..self }
     }
 
     /// Writes the noise of `range` (flat coordinates) of a pair of a generation to `out`.
@@ -99,16 +110,26 @@ impl Noise {
         let mut out = out;
         if start % 2 == 1 {
             // The range begins on the second half of a couple.
-            out[0] = couple(&mut rng).1;
+            out[0] = self.couple(&mut rng)[1];
             out = &mut out[1..];
         }
-        let (couples, tail) = out.as_chunks_mut::<2>();
-        for [first, second] in couples {
-            (*first, *second) = couple(&mut rng);
+        let (whole, last) = out.split_at_mut(out.len() & !1);
+        for numbers in whole.chunks_mut(WORDS) {
+            let mut words = [0; WORDS];
+            let words = &mut words[..numbers.len()];
+            words.fill_with(|| rng.next_u32());
+            box_muller(self.isa, words, numbers);
         }
-        if let [last] = tail {
-            *last = couple(&mut rng).0;
+        if let [last] = last {
+            *last = self.couple(&mut rng)[0];
         }
+    }
+
+    /// The noise of the next two words.
+    fn couple(&self, rng: &mut ChaCha8Rng) -> [f32; 2] {
+        let (words, mut couple) = ([rng.next_u32(), rng.next_u32()], [0.0; 2]);
+        box_muller(self.isa, &words, &mut couple);
+        couple
     }
 
     fn rademacher(&self, generation: u32, pair: u32, start: usize, out: &mut [f32]) {
@@ -151,14 +172,4 @@ impl Words {
         rng.set_word_pos(start as u128);
         rng
     }
-}
-
-/// Box-Muller on the next two words.
-fn couple(rng: &mut ChaCha8Rng) -> (f32, f32) {
-    const UNIT: f64 = 1.0 / 4_294_967_296.0;
-    let u = (f64::from(rng.next_u32()) + 1.0) * UNIT;
-    let theta = TAU * (f64::from(rng.next_u32()) * UNIT);
-    let r = (-2.0 * libm::log(u)).sqrt();
-    let (sin, cos) = libm::sincos(theta);
-    ((r * cos) as f32, (r * sin) as f32)
 }

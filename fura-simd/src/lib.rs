@@ -12,6 +12,7 @@ pub mod elementwise;
 pub mod half;
 mod isa;
 mod lanes;
+pub mod normal;
 pub mod softmax;
 
 pub use aligned::AlignedBuffer;

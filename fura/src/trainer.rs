@@ -8,6 +8,7 @@ use fura_core::layout::Layout;
 use fura_core::runlog::{self, RunHeader, RunHistory, RunLog};
 use fura_core::specialist::{Provenance, Specialist};
 use fura_model::{Model, Population, Shared};
+use fura_simd::Isa;
 use fura_tasks::TaskSource;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -132,6 +133,12 @@ impl<'m> Trainer<'m> {
         let (writer, history) = RunLog::resume(log)?;
         let estimator = runlog::replay(&header, &history.generations)?;
         Ok((Self { model, plan, header, from_layer, estimator, log: writer, fitness: Vec::new() }, history))
+    }
+
+    /// The same run, its noise computed with the instructions of this tier instead of the best one.
+    #[must_use]
+    pub fn on(self, isa: Isa) -> Self {
+        Self { estimator: self.estimator.on(isa), ..self }
     }
 
     /// The plan.

@@ -20,11 +20,14 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod factored;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod tile;
+
+pub use factored::apply_factored;
 
 use crate::{Isa, Tier};
 
@@ -132,7 +135,7 @@ fn apply_rows(
 mod tests {
     use super::*;
 
-    fn noise(n: usize, seed: u64) -> Vec<f32> {
+    pub(super) fn noise(n: usize, seed: u64) -> Vec<f32> {
         let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         (0..n)
             .map(|_| {

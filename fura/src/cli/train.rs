@@ -82,7 +82,8 @@ impl Run<'_> {
             training(&answerer, source, 0, &plan)?;
             let layout = model.layout_from(settings.from_layer).with_scope(settings.scope);
             Trainer::create(model, layout, plan, config, log)?
-        };
+        }
+        .on(session.isa);
 
         let planned = self.print_memory(&answerer, &trainer, &held)?;
         let mut peak = Peak::default();

@@ -10,6 +10,7 @@ use fura::model::{
 };
 use fura::question::Question;
 use fura::scorer::{Scorer, WAVE_ROWS};
+use fura::simd::Isa;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -53,10 +54,10 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn new(model: &Model, members: u32, from_layer: usize) -> Result<Self> {
+    pub(super) fn new(model: &Model, isa: Isa, members: u32, from_layer: usize) -> Result<Self> {
         let layout = model.layout_from(from_layer);
         let config = EsConfig { pairs: members.div_ceil(2), sigma: 0.1, ..EsConfig::default() };
-        let estimator = Estimator::new(config, &layout)?;
+        let estimator = Estimator::new(config, &layout)?.on(isa);
         Ok(Self { members: members as usize, from_layer, layout, estimator })
     }
 }
