@@ -14,7 +14,7 @@ use fura::answerer::Answerer;
 use fura::core::estimator::{EsConfig, Schedule, Shaping};
 use fura::defaults::Defaults;
 use fura::evaluation::{Evaluation, HeldOut, Success};
-use fura::model::{Base, Materialized, Model};
+use fura::model::{Adapted, Base, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::{Habits, TaskSource};
@@ -139,12 +139,8 @@ fn main() -> Result<()> {
             tokens += scorer.rows() - before;
             let done = trainer.generation();
             if every > 0 && done.is_multiple_of(every) {
-                let members = Materialized::new(
-                    &model,
-                    isa,
-                    &trainer.estimator().final_coordinates(),
-                    trainer.layout(),
-                );
+                let members =
+                    Adapted::new(&model, isa, &trainer.estimator().final_coordinates(), trainer.layout());
                 let now =
                     pool.install(|| own.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?;
                 eprintln!(
@@ -160,7 +156,7 @@ fn main() -> Result<()> {
         }
 
         let specialist = trainer.specialist()?;
-        let members = Materialized::new(&model, isa, specialist.coordinates(), specialist.layout());
+        let members = Adapted::new(&model, isa, specialist.coordinates(), specialist.layout());
         let mut evaluate = |source: &TaskSource| -> Result<Evaluation> {
             let held = HeldOut::new(&scorer, source, questions)?;
             Ok(pool.install(|| held.evaluate(&mut scorer, &members, &cancel))?.ok_or("cancelled")?)

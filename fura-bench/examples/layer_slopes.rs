@@ -12,10 +12,10 @@
 //! estimator's step gains in proportion to the first and loses in proportion to the second. "Ratio" is
 //! `slope^2 / curvature`, the gain a direction promises for the noise it costs; "free" where nothing is lost.
 
-use fura::core::layout::{Layout, Scope};
+use fura::core::layout::{Form, Layout, Scope};
 use fura::core::noise::Noise;
 use fura::core::specialist::Specialist;
-use fura::model::{Materialized, Members, Model, Shared, Transform};
+use fura::model::{Adapted, Members, Model, Shared, Transform};
 use fura::question::Question;
 use fura::reward::Reward;
 use fura::scorer::{Scorer, Scores, WAVE_ROWS};
@@ -42,14 +42,14 @@ impl Members for Pairs<'_> {
         let centre = &self.centre[range.clone()];
         if !self.group.iter().any(|g| g.contains(&linear)) {
             scratch.copy_from_slice(centre);
-            return Transform::Coordinates;
+            return Transform::Coordinates(Form::Materialized);
         }
         let sigma = if member.is_multiple_of(2) { self.sigma } else { -self.sigma };
         self.noise.fill(0, member / 2, range, scratch);
         for (x, c) in scratch.iter_mut().zip(centre) {
             *x = (c + sigma * *x).clamp(-0.95, 0.95);
         }
-        Transform::Coordinates
+        Transform::Coordinates(Form::Materialized)
     }
 
     fn scope(&self) -> Scope {
@@ -108,7 +108,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         questions.iter().enumerate().map(of).sum::<f64>() / questions.len() as f64
     };
     let at_centre = {
-        let member = Materialized::new(&model, isa, &centre, &layout.clone().with_scope(scope));
+        let member = Adapted::new(&model, isa, &centre, &layout.clone().with_scope(scope));
         fitness(
             &pool
                 .install(|| scorer.score(&member, 1, Shared::Layers(0), &questions, &cancel))?

@@ -8,7 +8,7 @@
 
 use fura::core::specialist::Specialist;
 use fura::episodes::{Decoding, EpisodeSuccess, play};
-use fura::model::{Base, Materialized, Members, Model};
+use fura::model::{Adapted, Base, Members, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::phone::{Episode, Level, PhoneSplit, PhoneTask, User, play_at_random, solve};
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let members: Box<dyn Members> = match specialist {
         Some(file) => {
             let own = Specialist::load(file)?;
-            Box::new(Materialized::new(&model, isa, own.coordinates(), own.layout()))
+            Box::new(Adapted::new(&model, isa, own.coordinates(), own.layout()))
         }
         None => Box::new(Base),
     };

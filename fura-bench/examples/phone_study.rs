@@ -12,7 +12,7 @@ use fura::core::estimator::{EsConfig, Schedule};
 use fura::core::specialist::Specialist;
 use fura::defaults::Defaults;
 use fura::episodes::{Decoding, EpisodeSuccess, Played, play};
-use fura::model::{Base, Materialized, Members, Model};
+use fura::model::{Adapted, Base, Members, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::simd::Isa;
 use fura::tasks::TaskSource;
@@ -120,7 +120,7 @@ fn main() -> Result<()> {
             eprintln!("user {user}: {:.1} minutes", start.elapsed().as_secs_f64() / 60.0);
         }
         let specialist = Specialist::load(&file)?;
-        let own = Materialized::new(&model, Isa::detect(), specialist.coordinates(), specialist.layout());
+        let own = Adapted::new(&model, Isa::detect(), specialist.coordinates(), specialist.layout());
         println!("\nUser {user}:\n\n| | base | specialist |\n|---|---|---|");
         for split in PhoneSplit::ALL.into_iter().filter(|s| splits.contains(&s.to_string())) {
             let tasks = phone.whole(split, n);
@@ -153,7 +153,7 @@ fn main() -> Result<()> {
 }
 
 /// The same of the base and of the specialist.
-fn both<T>(own: &Materialized, mut of: impl FnMut(&dyn Members) -> Result<T>) -> Result<[T; 2]> {
+fn both<T>(own: &Adapted, mut of: impl FnMut(&dyn Members) -> Result<T>) -> Result<[T; 2]> {
     Ok([of(&Base)?, of(own)?])
 }
 

@@ -8,6 +8,7 @@
 //! follows a [`BlockRule`] for each of them ([`Layout::with_rules`]).
 
 mod block_rule;
+mod form;
 mod scope;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::Fingerprint;
 
 pub use block_rule::BlockRule;
+pub use form::{Form, UnknownForm};
 pub use scope::{Scope, UnknownScope};
 
 /// Most coordinates a layout may have (2^26; the largest dense Llama has about 2 * 10^7).
@@ -110,7 +112,8 @@ pub enum LayoutError {
 ///
 /// Serializes as its canonical description, `{"block":32,"linears":[{"name":..,"d_out":..,"d_in":..}]}`,
 /// and is validated again when read back. Where block sizes differ, `block` is their list, one for each
-/// linear; a [`Scope`] other than `everywhere` is written as `"scope":"answer"`.
+/// linear; a [`Scope`] other than `everywhere` is written as `"scope":"answer"`, a [`Form`] other than `materialized` as
+/// `"form":"factored"`.
 ///
 /// ```
 /// use fura_core::layout::{Layout, Linear};
@@ -129,6 +132,7 @@ pub struct Layout {
     /// `offsets[l]..offsets[l + 1]` are linear `l`'s coordinates.
     offsets: Vec<usize>,
     scope: Scope,
+    form: Form,
 }
 
 /// Block sizes. Equal sizes are always `Same`, so that a layout has one description.
@@ -147,18 +151,21 @@ struct Description {
     linears: Vec<Linear>,
     #[serde(default, skip_serializing_if = "Scope::is_everywhere")]
     scope: Scope,
+    #[serde(default, skip_serializing_if = "Form::is_materialized")]
+    form: Form,
 }
 
 impl TryFrom<Description> for Layout {
     type Error = LayoutError;
     fn try_from(description: Description) -> Result<Self, LayoutError> {
-        Ok(Self::build(description.block, description.linears)?.with_scope(description.scope))
+        let layout = Self::build(description.block, description.linears)?;
+        Ok(layout.with_scope(description.scope).with_form(description.form))
     }
 }
 
 impl From<Layout> for Description {
     fn from(layout: Layout) -> Self {
-        Self { block: layout.blocks, linears: layout.linears, scope: layout.scope }
+        Self { block: layout.blocks, linears: layout.linears, scope: layout.scope, form: layout.form }
     }
 }
 
@@ -237,7 +244,7 @@ impl Layout {
             offsets.push(end);
         }
         drop(seen);
-        Ok(Self { blocks, linears, offsets, scope: Scope::Everywhere })
+        Ok(Self { blocks, linears, offsets, scope: Scope::Everywhere, form: Form::Materialized })
     }
 
     /// The same linears, adapted at other tokens. A new layout's scope is [`Scope::Everywhere`].
@@ -249,6 +256,17 @@ impl Layout {
     /// The tokens at which the linears are adapted.
     pub fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// The same linears, their transforms computed in another form. A new layout's is [`Form::Materialized`].
+    #[must_use]
+    pub fn with_form(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+
+    /// The form that transforms are computed in.
+    pub fn form(&self) -> Form {
+        self.form
     }
 
     /// Block size in channels, as given (a linear narrower than this has one block of `d_in`). Where

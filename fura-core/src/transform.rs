@@ -8,10 +8,12 @@
 //! the right by identity plus `V diag(c) V^T`. So `W' x = W x'`: the weights, whatever their format, are used as
 //! they are. The matrices `V diag(c) V^T` are materialized once for a member and a linear, then applied to all of
 //! its rows; kernels and canonical order are those of [`fura_simd::block`], equal bits on every CPU. Rows that start with
-//! a cache line ([`AlignedBuffer`]) are the fastest.
+//! a cache line ([`AlignedBuffer`]) are the fastest. In the other [form](crate::layout::Form) nothing is materialized:
+//! [`apply_factored`] takes bases and coordinates.
 
 use crate::layout::Layout;
 pub use fura_simd::Isa;
+pub use fura_simd::block::apply_factored;
 use fura_simd::{AlignedBuffer, block};
 
 /// Materialized transforms of one linear, in a buffer that is reused from member to member.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fura_core::estimator::{Coordinates, EsConfig};
 use fura_core::fingerprint::Fingerprint;
-use fura_core::layout::{BlockRule, Layout, Linear, Scope};
+use fura_core::layout::{BlockRule, Form, Layout, Linear, Scope};
 use fura_core::runlog::{RunHeader, RunHistory, replay, replay_absolute};
 use fura_core::specialist::{Precision, Provenance, Specialist, SpecialistError};
 use proptest::prelude::*;
@@ -214,6 +214,21 @@ fn a_scope_stays_with_its_specialist() {
     let (generations, notes) = (vec![vec![1.0, 0.0]], Vec::new());
     let history = RunHistory { header, generations, notes, finished: true, torn_bytes: 0 };
     assert_eq!(Specialist::from_run_log(&history).unwrap().layout().scope(), Scope::Answer);
+}
+
+#[test]
+fn a_form_stays_with_its_specialist() {
+    let own = layout().with_form(Form::Factored);
+    let coordinates = specialist().coordinates().to_vec();
+    let there = named("factored", base(), own.clone(), coordinates);
+    let again = read(&there.to_bytes()).unwrap();
+    assert_eq!((&again, again.layout().form()), (&there, Form::Factored));
+    assert_ne!(own.fingerprint(), layout().fingerprint());
+    again.check_base(&base(), &layout()).unwrap();
+    let error = specialist().difference(&again, Provenance::default()).unwrap_err().to_string();
+    assert!(error.contains("its form is materialized, that of the other factored"), "{error}");
+    let unknown = own.canonical().replace("factored", "folded");
+    assert!(serde_json::from_str::<fura_core::layout::Layout>(&unknown).is_err());
 }
 
 #[test]

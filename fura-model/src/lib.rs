@@ -45,7 +45,7 @@ pub use error::ModelError;
 pub use folder::FolderError;
 pub use forward::{Engine, Threads, Wanted};
 pub use generate::{Completion, Event, Finish, Generator, Request, RolloutPlan, Rollouts, argmax};
-pub use members::{Base, Materialized, Members, Population, Transform};
+pub use members::{Adapted, Base, Members, Population, Transform};
 pub use model::Model;
 pub use plan::GenerationPlan;
 pub use sampling::{Sampler, Sampling};

@@ -4,6 +4,7 @@ use crate::batch::BASE;
 use crate::layer::Layer;
 use crate::members::Transform;
 use crate::workspace::{Input, PIECE, Run, SAME_INPUT, Transformed};
+use fura_core::layout::Form;
 use fura_quant::{ActivationRows, Activations, PackedMatrix, ROW_BLOCK, TILE};
 use fura_simd::elementwise::add;
 use fura_simd::{Isa, block};
@@ -84,16 +85,17 @@ impl Layer<'_> {
                 BASE => Transform::Identity,
                 member => self.members.transform(member, linear, coordinates),
             };
-            let t = match transform {
+            let change = match transform {
                 Transform::Identity => None,
-                Transform::Coordinates => {
+                Transform::Coordinates(Form::Materialized) => {
                     let t = &mut buffers.transform[..basis.len()];
                     block::materialize(isa, basis, coordinates, block, t);
-                    Some(&*t)
+                    Some(Change::Matrix(&*t))
                 }
-                Transform::Materialized(t) => Some(t),
+                Transform::Coordinates(Form::Factored) => Some(Change::Coordinates(&*coordinates)),
+                Transform::Materialized(t) => Some(Change::Matrix(t)),
             };
-            if !changed && t.is_some() {
+            if !changed && change.is_some() {
                 // Earlier runs, if any, were identities: their rows are used as they are.
                 changed = true;
                 done = start / ROW_BLOCK * ROW_BLOCK;
@@ -105,9 +107,11 @@ impl Layer<'_> {
             while changed && at < end {
                 let end = end.min(done + PIECE);
                 let (from, to) = (at * d_in..end * d_in, (at - done) * d_in..(end - done) * d_in);
-                match t {
-                    Some(t) => block::apply(isa, t, block, d_in, &x[from], &mut buffers.rows[to]),
-                    None => buffers.rows[to].copy_from_slice(&x[from]),
+                let (from, to) = (&x[from], &mut buffers.rows[to]);
+                match change {
+                    Some(Change::Matrix(t)) => block::apply(isa, t, block, d_in, from, to),
+                    Some(Change::Coordinates(c)) => block::apply_factored(isa, basis, c, block, from, to),
+                    None => to.copy_from_slice(from),
                 }
                 at = end;
                 if at == done + PIECE || at == n {
@@ -120,6 +124,13 @@ impl Layer<'_> {
             codes.quantize_from(isa, 0, x);
         }
     }
+}
+
+/// What changes a member's rows.
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    Matrix(&'a [f32]),
+    Coordinates(&'a [f32]),
 }
 
 /// Outputs of a matrix product from tile `first` on.

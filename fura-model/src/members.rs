@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::config::{LINEARS, ModelConfig};
 use crate::model::Model;
 use fura_core::estimator::{Estimator, Member, Sign};
-use fura_core::layout::{Layout, Scope};
+use fura_core::layout::{Form, Layout, Scope};
 use fura_simd::{Isa, block};
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use std::ops::Range;
 pub enum Transform<'a> {
     /// The base model: the input is used as it is.
     Identity,
-    /// The coordinates were written to the scratch buffer.
-    Coordinates,
+    /// The coordinates were written to the scratch buffer; the form to use them in.
+    Coordinates(Form),
     /// A materialized transform (layout of [`fura_simd::block`]).
     Materialized(&'a [f32]),
 }
@@ -67,7 +67,7 @@ impl Members for Population<'_> {
         let sign = if member.is_multiple_of(2) { Sign::Plus } else { Sign::Minus };
         let member = Member { pair: member / 2, sign };
         self.estimator.member_coordinates(member, self.layout.range(linear), scratch);
-        Transform::Coordinates
+        Transform::Coordinates(self.layout.form())
     }
 
     fn scope(&self) -> Scope {
@@ -75,33 +75,35 @@ impl Members for Population<'_> {
     }
 }
 
-/// One specialist with its transforms materialized once, for evaluation and decoding: `b` floats for each
-/// coordinate (19 MB for all linears of SmolLM2-135M at b = 32).
+/// One specialist, ready for evaluation and decoding. In materialized form its transforms are computed once and kept, `b`
+/// floats for each coordinate (19 MB for all linears of SmolLM2-135M at b = 32); in factored form the coordinates are all
+/// there is.
 #[derive(Clone, Debug)]
-pub struct Materialized {
+pub struct Adapted {
     /// Index in the model's layout of the first linear.
     first: usize,
     scope: Scope,
-    /// Of all linears, one after the other.
-    transforms: Buffer<f32>,
-    /// Where each linear's lies.
+    form: Form,
+    /// Transforms or coordinates of all linears, one after the other.
+    numbers: Buffer<f32>,
+    /// Where each linear's lie.
     places: Vec<Range<usize>>,
 }
 
-impl Materialized {
-    /// Bytes that the transforms of all layers of a model take.
-    pub fn bytes(config: &ModelConfig, block: usize) -> usize {
+impl Adapted {
+    /// Bytes that a specialist of all layers of a model takes.
+    pub fn bytes(config: &ModelConfig, block: usize, form: Form) -> usize {
         let layer: usize =
-            (0..LINEARS.len()).map(|k| block::matrix_len(config.linear_shape(k).1, block)).sum();
+            (0..LINEARS.len()).map(|k| numbers_of(form, config.linear_shape(k).1, block)).sum();
         4 * config.layers * layer
     }
 
-    /// Materializes `coordinates`, flat in the order of `own`, a layout that [`Model::layout_from`] made.
+    /// The specialist of `coordinates`, flat in the order of `own`, a layout that [`Model::layout_from`] made.
     ///
     /// # Panics
     /// If it made no such layout, or there are not exactly as many coordinates as it has.
     pub fn new(model: &Model, isa: Isa, coordinates: &[f32], own: &Layout) -> Self {
-        let layout = model.layout();
+        let (layout, form) = (model.layout(), own.form());
         let from_layer = model.first_layer(own).expect("a layout of this model");
         let first = model.linear_index(from_layer, 0);
         let mut rest = coordinates;
@@ -109,26 +111,43 @@ impl Materialized {
         let places: Vec<Range<usize>> = (first..layout.linears().len())
             .map(|l| {
                 let start = end;
-                end += model.basis(l).len();
+                end += numbers_of(form, layout.range(l).len(), layout.block());
                 start..end
             })
             .collect();
-        let mut transforms = Buffer::new(end);
+        let mut numbers = Buffer::new(end);
         for (l, place) in (first..).zip(&places) {
             let (c, others) = rest.split_at(layout.range(l).len());
             rest = others;
-            block::materialize(isa, model.basis(l), c, layout.block(), &mut transforms[place.clone()]);
+            let numbers = &mut numbers[place.clone()];
+            match form {
+                Form::Materialized => block::materialize(isa, model.basis(l), c, layout.block(), numbers),
+                Form::Factored => numbers.copy_from_slice(c),
+            }
         }
         assert!(rest.is_empty(), "coordinates of another layout");
-        Self { first, scope: own.scope(), transforms, places }
+        Self { first, scope: own.scope(), form, numbers, places }
     }
 }
 
-impl Members for Materialized {
-    fn transform(&self, _: u32, linear: usize, _: &mut [f32]) -> Transform<'_> {
-        match linear.checked_sub(self.first) {
-            Some(l) => Transform::Materialized(&self.transforms[self.places[l].clone()]),
-            None => Transform::Identity,
+/// Numbers that are kept of a linear.
+fn numbers_of(form: Form, d_in: usize, block: usize) -> usize {
+    match form {
+        Form::Materialized => block::matrix_len(d_in, block),
+        Form::Factored => d_in,
+    }
+}
+
+impl Members for Adapted {
+    fn transform(&self, _: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {
+        let Some(l) = linear.checked_sub(self.first) else { return Transform::Identity };
+        let numbers = &self.numbers[self.places[l].clone()];
+        match self.form {
+            Form::Materialized => Transform::Materialized(numbers),
+            Form::Factored => {
+                scratch.copy_from_slice(numbers);
+                Transform::Coordinates(Form::Factored)
+            }
         }
     }
 

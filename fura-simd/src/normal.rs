@@ -50,21 +50,26 @@ fn box_muller_body(words: &[u32], out: &mut [f32]) {
 
 #[inline(always)]
 fn couples(words: &[u32; 2 * COUPLES]) -> [f32; 2 * COUPLES] {
-    let (mut r, mut sin, mut cos) = ([0.0; COUPLES], [0.0; COUPLES], [0.0; COUPLES]);
-    let mut near = false;
+    let (mut r, mut theta, mut near) = ([0.0; COUPLES], [0.0; COUPLES], [0; COUPLES]);
+    let (mut sin, mut cos) = ([0.0; COUPLES], [0.0; COUPLES]);
     for l in 0..COUPLES {
         r[l] = (-2.0 * ln((f64::from(words[2 * l]) + 1.0) * UNIT)).sqrt();
     }
     for l in 0..COUPLES {
-        let theta = TAU * (f64::from(words[2 * l + 1]) * UNIT);
-        (sin[l], cos[l]) = sin_cos(theta);
-        near |= is_near_a_right_angle(theta);
+        theta[l] = TAU * (f64::from(words[2 * l + 1]) * UNIT);
     }
-    if near {
+    for l in 0..COUPLES {
+        let [s, c] = sin_cos(theta[l]);
+        sin[l] = s;
+        cos[l] = c;
+    }
+    for l in 0..COUPLES {
+        near[l] = near_a_right_angle(theta[l]);
+    }
+    if near.iter().fold(0, |a, b| a | b) != 0 {
         for l in 0..COUPLES {
-            let theta = TAU * (f64::from(words[2 * l + 1]) * UNIT);
-            if is_near_a_right_angle(theta) {
-                (sin[l], cos[l]) = libm::sincos(theta);
+            if near[l] != 0 {
+                (sin[l], cos[l]) = libm::sincos(theta[l]);
             }
         }
     }
@@ -111,27 +116,35 @@ const LG: [f64; 7] = [
     f64::from_bits(0x3fc2_f112_df3e_5244),
 ];
 
+/// All bits set if the condition is met: vectors have masks, and branches would keep the compiler from using them.
 #[inline(always)]
-fn is_near_a_right_angle(theta: f64) -> bool {
-    let high = theta.to_bits() >> 32;
-    (high == RIGHT_ANGLES[0])
-        | (high == RIGHT_ANGLES[1])
-        | (high == RIGHT_ANGLES[2])
-        | (high == RIGHT_ANGLES[3])
+fn mask(condition: bool) -> u64 {
+    u64::from(condition).wrapping_neg()
 }
 
-/// `libm::sincos` of angles in `[0, 2 pi)` that are not [near a right angle](is_near_a_right_angle).
+/// `a` where the mask is set, else `b`.
 #[inline(always)]
-fn sin_cos(theta: f64) -> (f64, f64) {
+fn select(mask: u64, a: f64, b: f64) -> f64 {
+    f64::from_bits((a.to_bits() & mask) | (b.to_bits() & !mask))
+}
+
+#[inline(always)]
+fn near_a_right_angle(theta: f64) -> u64 {
+    let high = theta.to_bits() >> 32;
+    let is = |right: usize| mask(high == RIGHT_ANGLES[right]);
+    is(0) | is(1) | is(2) | is(3)
+}
+
+/// `libm::sincos` of angles in `[0, 2 pi)` that are not [near a right angle](near_a_right_angle).
+#[inline(always)]
+fn sin_cos(theta: f64) -> [f64; 2] {
     // The first 33 bits of a right angle, and the rest.
     const RIGHT: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
     const REST: f64 = f64::from_bits(0x3dd0_b461_1a62_6331);
     let high = theta.to_bits() >> 32;
-    let first = high > QUADRANTS[0];
-    let mut quadrant = if first { 1.0 } else { 0.0 };
-    quadrant += if high > QUADRANTS[1] { 1.0 } else { 0.0 };
-    quadrant += if high > QUADRANTS[2] { 1.0 } else { 0.0 };
-    quadrant += if high > QUADRANTS[3] { 1.0 } else { 0.0 };
+    let past = [0, 1, 2, 3].map(|q| mask(high > QUADRANTS[q]));
+    let one = |mask: u64| f64::from_bits(1f64.to_bits() & mask);
+    let quadrant = (one(past[0]) + one(past[1])) + (one(past[2]) + one(past[3]));
     let reduced = theta - quadrant * RIGHT;
     let rest = quadrant * REST;
     let x = reduced - rest;
@@ -143,18 +156,19 @@ fn sin_cos(theta: f64) -> (f64, f64) {
     let v = z * x;
     let exact = x + v * (S[0] + z * r);
     let corrected = x - ((z * (0.5 * y - v * r) - y) - v * S[0]);
-    let sin = if first { corrected } else { exact };
+    let sin = select(past[0], corrected, exact);
 
     let r = z * (C[0] + z * (C[1] + z * C[2])) + w * w * (C[3] + z * (C[4] + z * C[5]));
     let half = 0.5 * z;
     let w = 1.0 - half;
     let cos = w + (((1.0 - w) - half) + (z * r - x * y));
 
-    let odd = (quadrant == 1.0) | (quadrant == 3.0);
-    let (a, b) = if odd { (cos, sin) } else { (sin, cos) };
-    let a = if (quadrant == 2.0) | (quadrant == 3.0) { -a } else { a };
-    let b = if (quadrant == 1.0) | (quadrant == 2.0) { -b } else { b };
-    (a, b)
+    // Quadrants 1 and 3 exchange them; 2 and 3 have the sine's sign turned, 1 and 2 the cosine's.
+    const SIGN: u64 = 1 << 63;
+    let (first, third) = (past[0] & !past[1], past[2] & !past[3]);
+    let (odd, second) = (first | third, past[1] & !past[2]);
+    let turned = |x: f64, mask: u64| f64::from_bits(x.to_bits() ^ (mask & SIGN));
+    [turned(select(odd, cos, sin), second | third), turned(select(odd, sin, cos), first | second)]
 }
 
 /// Coefficients of the sine.
@@ -203,8 +217,8 @@ mod tests {
         let u = (f64::from(word) + 1.0) * UNIT;
         assert_eq!(ln(u).to_bits(), libm::log(u).to_bits(), "{word}");
         let theta = TAU * (f64::from(word) * UNIT);
-        if !is_near_a_right_angle(theta) {
-            let ((s, c), (sin, cos)) = (sin_cos(theta), libm::sincos(theta));
+        if near_a_right_angle(theta) == 0 {
+            let ([s, c], (sin, cos)) = (sin_cos(theta), libm::sincos(theta));
             assert_eq!([s.to_bits(), c.to_bits()], [sin.to_bits(), cos.to_bits()], "{word}");
         }
     }

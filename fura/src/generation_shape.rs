@@ -3,8 +3,8 @@
 use crate::scorer::{BEGINNING_BYTES, FREE_SEQUENCES};
 use crate::writer::{SEQUENCES, text_plan};
 use fura_core::estimator::{EsConfig, Estimator};
-use fura_core::layout::Scope;
-use fura_model::{Batch, KvCache, Materialized, ModelConfig, Plan, RolloutPlan};
+use fura_core::layout::{Form, Scope};
+use fura_model::{Adapted, Batch, KvCache, ModelConfig, Plan, RolloutPlan};
 
 /// How large the answers to a request are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum AnswerShape {
 /// ```
 /// use fura::generation_shape::{AnswerShape, GenerationShape};
 /// use fura::core::estimator::EsConfig;
-/// use fura::core::layout::Scope;
+/// use fura::core::layout::{Form, Scope};
 /// # let (model, _folder) = fura_tests::tiny::open(1, 32);
 /// let config = model.config();
 /// let shape = GenerationShape {
@@ -41,6 +41,7 @@ pub enum AnswerShape {
 ///     answer: AnswerShape::Written { tokens: 40 },
 ///     from_layer: 0,
 ///     scope: Scope::Everywhere,
+///     form: Form::Materialized,
 ///     shared: 0,
 ///     threads: 2,
 /// };
@@ -60,6 +61,8 @@ pub struct GenerationShape {
     pub from_layer: usize,
     /// Tokens at which members differ from the base.
     pub scope: Scope,
+    /// Form of the specialist that is evaluated.
+    pub form: Form,
     /// Layers in which all members of a generation are alike: `from_layer`, or more where layers take turns.
     pub shared: usize,
     /// Threads that work side by side, each with buffers of its own.
@@ -88,7 +91,7 @@ impl GenerationShape {
         };
         let texts = text_plan(side_by_side, self.prompt + tokens, self.threads).bytes(config, block);
         let trained = config.layers.saturating_sub(self.from_layer);
-        let transforms = Materialized::bytes(config, block) / config.layers * trained;
+        let transforms = Adapted::bytes(config, block, self.form) / config.layers * trained;
         let estimator = Estimator::bytes(es, self.coordinates(config));
         self.inference_bytes(config, block) + texts + (transforms + estimator) as u64
     }

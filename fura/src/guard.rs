@@ -15,7 +15,7 @@ use crate::reward::Reward;
 use crate::trainer::{Answers, RunPlan, Trainer};
 use fura_core::layout::Layout;
 use fura_core::runlog::{self, RunHistory};
-use fura_model::{Base, Materialized, Shared};
+use fura_model::{Adapted, Base, Shared};
 use fura_simd::Isa;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
@@ -189,6 +189,6 @@ fn success<A: Answerer>(
     isa: Isa,
     cancel: &AtomicBool,
 ) -> Result<Option<Success>, FuraError> {
-    let members = Materialized::new(answerer.model(), isa, coordinates, layout);
+    let members = Adapted::new(answerer.model(), isa, coordinates, layout);
     answerer.success(&members, held.heldout(), cancel)
 }

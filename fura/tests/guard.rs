@@ -5,7 +5,7 @@ use fura::core::layout::Scope;
 use fura::core::runlog::{RunHeader, RunHistory, replay};
 use fura::evaluation::{HeldOut, Success};
 use fura::guard::{Diverged, Guard};
-use fura::model::{Base, Materialized, Members, Model, Shared};
+use fura::model::{Adapted, Base, Members, Model, Shared};
 use fura::question::Question;
 use fura::reward::{Reward, best};
 use fura::scorer::Scorer;
@@ -129,7 +129,7 @@ fn keep_the_best() {
     for (suits_the_base, kept) in [(false, 1), (true, 0)] {
         let members: Box<dyn Members> = match suits_the_base {
             true => Box::new(Base),
-            false => Box::new(Materialized::new(&model, isa, &after_one, &layout)),
+            false => Box::new(Adapted::new(&model, isa, &after_one, &layout)),
         };
         let tasks = tasks_that_suit(&model, members.as_ref());
         let source = TaskSource::File { set: TaskSet::read("t.jsonl", tasks.as_bytes()).unwrap(), seed: 0 };

@@ -3,11 +3,11 @@
 use fura::core::estimator::{EsConfig, Estimator};
 use fura::core::layout::Scope;
 use fura_model::tokenizer::Specials;
-use fura_model::{Materialized, Members, Model, Transform};
+use fura_model::{Adapted, Members, Model, Transform};
 
 /// Several specialists, and the base, in one batch.
 #[derive(Debug)]
-pub struct Mixed<'a>(pub &'a [Option<Materialized>]);
+pub struct Mixed<'a>(pub &'a [Option<Adapted>]);
 
 impl Members for Mixed<'_> {
     fn transform(&self, member: u32, linear: usize, scratch: &mut [f32]) -> Transform<'_> {

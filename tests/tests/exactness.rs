@@ -1,8 +1,8 @@
 //! Contract C1 through the whole stack: the same bits alone and in a batch, in any chunks, waves and threads, on every
 //! instruction set; with zero coordinates, the base.
 
-use fura::core::estimator::{EsConfig, Estimator};
-use fura::core::layout::Scope;
+use fura::core::estimator::{EsConfig, Estimator, Member, Sign};
+use fura::core::layout::{Form, Layout, Scope};
 use fura::question::Question;
 use fura::reward::Reward;
 use fura::scorer::{BEGINNING_BYTES, Scorer};
@@ -11,7 +11,7 @@ use fura::tasks::{TaskSet, TaskSource};
 use fura::trainer::{Answers, RunPlan, Trainer};
 use fura::turns::LayerTurn;
 use fura_model::{
-    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Shared, Threads, Wanted,
+    Adapted, Base, Batch, Engine, KvCache, Members, Model, Plan, Population, Shared, Threads, Wanted,
     Workspace,
 };
 use fura_tests::mixed::{Alone, InAnswers, Mixed, coordinates, encode};
@@ -60,8 +60,8 @@ fn a_sequence_does_not_depend_on_its_batch_or_on_the_instruction_set() {
         let isa = Isa::scalar();
         let members = [
             None,
-            Some(Materialized::new(&model, isa, &coordinates(&model, 1), model.layout())),
-            Some(Materialized::new(&model, isa, &coordinates(&model, 2), model.layout())),
+            Some(Adapted::new(&model, isa, &coordinates(&model, 1), model.layout())),
+            Some(Adapted::new(&model, isa, &coordinates(&model, 2), model.layout())),
         ];
         let mixed = Mixed(&members);
         let mut reference: Option<Vec<Vec<u32>>> = None;
@@ -100,8 +100,8 @@ fn each_of_64_sequences_is_as_it_is_alone() {
     let (model, _folder) = tiny::open(8, 32);
     let members = [
         None,
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
     ];
     let mixed = Mixed(&members);
     let plan = Plan { rows: 1024, sequences: SEQUENCES, positions: 64 };
@@ -142,7 +142,7 @@ fn each_of_64_sequences_is_as_it_is_alone() {
 #[test]
 fn chunks_and_a_warm_cache_change_nothing() {
     let (model, _folder) = tiny::open(2, 32);
-    let members = [Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 3), model.layout()))];
+    let members = [Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 3), model.layout()))];
     let mixed = Mixed(&members);
     let prompt = encode(&model, PROMPTS[3]);
     for engine in engines(&model) {
@@ -169,9 +169,9 @@ fn zero_coordinates_are_the_base_and_switching_leaves_no_trace() {
     let zero = vec![0.0; model.layout().coordinates()];
     for engine in engines(&model) {
         let base = alone(engine, &Base, 0, &prompt);
-        let off = Materialized::new(&model, engine.isa(), &zero, model.layout());
+        let off = Adapted::new(&model, engine.isa(), &zero, model.layout());
         assert_eq!(alone(engine, &off, 0, &prompt), base);
-        let on = Materialized::new(&model, engine.isa(), &coordinates(&model, 4), model.layout());
+        let on = Adapted::new(&model, engine.isa(), &coordinates(&model, 4), model.layout());
         let mut state = workspace(&model);
         let mut batch = Batch::default();
         batch.push(0, &prompt, 0, 0);
@@ -201,6 +201,46 @@ fn selected_logits_are_those_of_the_whole_head() {
     }
 }
 
+/// Two specialists in factored form, side by side with one in the other form and the base: each as if it were alone, and a member of
+/// a population is the specialist with its coordinates.
+#[test]
+fn forms_side_by_side_change_nothing() {
+    let (model, _folder) = tiny::open(5, 32);
+    let factored = model.layout().clone().with_form(Form::Factored);
+    let config = EsConfig { seed: 9, pairs: 1, sigma: 0.1, ..EsConfig::default() };
+    let estimator = Estimator::new(config, &factored).unwrap();
+    let own = |sign| {
+        let mut own = vec![0.0; factored.coordinates()];
+        estimator.member_coordinates(Member { pair: 0, sign }, 0..own.len(), &mut own);
+        own
+    };
+    let (plus, minus) = (own(Sign::Plus), own(Sign::Minus));
+    let of = |layout: &Layout, own: &[f32]| Some(Adapted::new(&model, Isa::scalar(), own, layout));
+    let members = [of(&factored, &plus), of(&factored, &minus), of(model.layout(), &plus), None];
+    let prompts = PROMPTS.map(|prompt| encode(&model, prompt));
+    let scalar = Engine::new(&model, Isa::scalar(), Threads::Serial);
+    let expected = |member: u32, prompt: &[u32]| alone(scalar, &Mixed(&members), member, prompt);
+    let sequences: Vec<(u32, &[u32])> =
+        prompts.iter().flat_map(|prompt| (0..4).map(move |member| (member, &prompt[..]))).collect();
+    for engine in engines(&model) {
+        for (who, of) in [
+            (&Mixed(&members) as &dyn Members, 4),
+            (&Population::new(&estimator, &model, &factored, 0) as &dyn Members, 2),
+        ] {
+            let mut batch = Batch::default();
+            let sequences: Vec<_> = sequences.iter().filter(|(member, _)| *member < of).collect();
+            for (i, (member, prompt)) in sequences.iter().enumerate() {
+                batch.push(*member, prompt, 0, 40 * i);
+            }
+            let found = logits(engine, who, &batch, &mut workspace(&model));
+            for ((member, prompt), found) in sequences.iter().zip(found) {
+                assert!(found == expected(*member, prompt), "{:?} of {of}, member {member}", engine.isa());
+            }
+        }
+    }
+    assert!(expected(0, &prompts[1]) != expected(2, &prompts[1]), "the forms round differently");
+}
+
 #[test]
 fn waves_and_threads_change_nothing() {
     let (model, _folder) = tiny::open(5, 32);
@@ -210,9 +250,13 @@ fn waves_and_threads_change_nothing() {
     let config = EsConfig { seed: 9, pairs: 3, sigma: 0.1, ..EsConfig::default() };
     let cancel = AtomicBool::new(false);
     let none = Shared::Layers(0);
-    let mut of_scope = Vec::new();
-    for scope in [Scope::Everywhere, Scope::Answer] {
-        let layout = model.layout_from(1).with_scope(scope);
+    let mut of_kind = Vec::new();
+    for (scope, form) in [
+        (Scope::Everywhere, Form::Materialized),
+        (Scope::Answer, Form::Materialized),
+        (Scope::Everywhere, Form::Factored),
+    ] {
+        let layout = model.layout_from(1).with_scope(scope).with_form(form);
         let estimator = Estimator::new(config.clone(), &layout).unwrap();
         let members = Population::new(&estimator, &model, &layout, 1);
         let mut scorer = Scorer::new(&model, Isa::scalar(), 1, 100);
@@ -255,14 +299,14 @@ fn waves_and_threads_change_nothing() {
                         .collect();
                     assert_eq!(
                         reference, all,
-                        "{isa:?} {threads} threads, waves of {rows}, {shared:?} shared, {beginnings} bytes, {scope:?}"
+                        "{isa:?} {threads} threads, waves of {rows}, {shared:?} shared, {beginnings} bytes, {scope:?}, {form:?}"
                     );
                 }
             }
         }
-        of_scope.push(reference);
+        of_kind.push(reference);
     }
-    assert_ne!(of_scope[0], of_scope[1], "prompts read by members are not those read by the base");
+    assert_ne!(of_kind[0], of_kind[1], "prompts read by members are not those read by the base");
 }
 
 /// In a turn of the upper layer the members share the lower one at its present coordinates, not the base's.
@@ -343,8 +387,8 @@ fn a_tree_of_answers_scores_each_as_if_it_were_alone() {
     // n s x; o; r o; t ;; h !; k n: every byte of the tree but the leaves, once, after the prompt.
     assert_eq!(q.rows(), 9 + "no".len() + "r".len() + "t".len() + "o".len());
     let members = [
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 5), model.layout())),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 6), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 5), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 6), model.layout())),
     ];
     let mixed = Mixed(&members);
     let cancel = AtomicBool::new(false);

@@ -4,8 +4,8 @@ use fura::core::estimator::{EsConfig, Estimator};
 use fura::core::layout::Scope;
 use fura::simd::Isa;
 use fura_model::{
-    Base, Batch, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Materialized, Members,
-    Model, Plan, Population, Precision, Request, Rollouts, Sampling, Threads, Wanted, Workspace, argmax,
+    Adapted, Base, Batch, Completion, Constraint, Engine, Event, Finish, Generator, KvCache, Members, Model,
+    Plan, Population, Precision, Request, Rollouts, Sampling, Threads, Wanted, Workspace, argmax,
 };
 use fura_tests::mixed::{InAnswers, Mixed, coordinates, encode};
 use fura_tests::tiny;
@@ -59,8 +59,8 @@ fn a_batch_gives_what_each_request_gives_alone() {
     let (model, _folder) = tiny::open(11, 32);
     let members = [
         None,
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
     ];
     let mixed = Mixed(&members);
     a_batch_is_as_each_alone(&model, &mixed);
@@ -105,8 +105,8 @@ fn each_of_64_requests_is_answered_as_it_is_alone() {
     let (model, _folder) = tiny::open(16, 32);
     let members = [
         None,
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
     ];
     let mixed = Mixed(&members);
     let requests = many_requests(&model, 64);
@@ -133,8 +133,8 @@ fn a_warm_generator_answers_as_a_cold_one() {
     let (model, _folder) = tiny::open(15, 32);
     let members = [
         None,
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
-        Some(Materialized::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 1), model.layout())),
+        Some(Adapted::new(&model, Isa::scalar(), &coordinates(&model, 2), model.layout())),
     ];
     let mixed = Mixed(&members);
     let short = encode(&model, "what all prompts begin with");

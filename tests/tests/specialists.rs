@@ -5,7 +5,7 @@ use fura::core::layout::{Layout, Linear};
 use fura::core::specialist::{Provenance, Specialist};
 use fura_model::gguf::{Gguf, GgufWriter, TensorKind};
 use fura_model::{
-    Base, Batch, Engine, KvCache, Materialized, Members, Model, Plan, Population, Threads, Wanted, Workspace,
+    Adapted, Base, Batch, Engine, KvCache, Members, Model, Plan, Population, Threads, Wanted, Workspace,
 };
 use fura_simd::Isa;
 use fura_tests::mixed::{Alone, coordinates};
@@ -48,8 +48,8 @@ fn logits(model: &Model, members: &dyn Members) -> Vec<u32> {
     out.into_iter().map(f32::to_bits).collect()
 }
 
-fn transforms(model: &Model, coordinates: &[f32]) -> Materialized {
-    Materialized::new(model, Isa::detect(), coordinates, model.layout())
+fn transforms(model: &Model, coordinates: &[f32]) -> Adapted {
+    Adapted::new(model, Isa::detect(), coordinates, model.layout())
 }
 
 /// The model of `bytes` with the matrices of some linears all zero.

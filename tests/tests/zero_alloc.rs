@@ -2,7 +2,7 @@
 //! binary of its own, since the counting allocator is process-wide.
 
 use fura::core::estimator::EsConfig;
-use fura::core::layout::Scope;
+use fura::core::layout::{Form, Scope};
 use fura::model::tokenizer::Specials;
 use fura::model::{Base, Constraint, Engine, Event, Generator, Plan, Precision, Request, Sampling, Threads};
 use fura::reward::Reward;
@@ -77,7 +77,8 @@ fn training() {
         };
         let config = EsConfig { seed: 1, pairs: 4, sigma: 0.1, turns, ..EsConfig::default() };
         let log = folder.path().join(format!("{threads}{scope:?}.runlog"));
-        let layout = model.layout_from(threads % 2).with_scope(scope);
+        let form = if threads == 3 { Form::Factored } else { Form::Materialized };
+        let layout = model.layout_from(threads % 2).with_scope(scope).with_form(form);
         let mut trainer = Trainer::create(&model, layout, plan, config, &log).unwrap();
         // So few that prompts are read in several groups.
         let mut scorer = Scorer::new(&model, Isa::detect(), threads, 64).with_beginning_bytes(40_000);

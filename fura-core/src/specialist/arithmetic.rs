@@ -65,6 +65,10 @@ impl Specialist {
         if difference.is_empty() && its != others {
             difference = format!("its scope is {its}, that of the other {others}");
         }
+        let (its, others) = (self.layout.form(), other.layout.form());
+        if difference.is_empty() && its != others {
+            difference = format!("its form is {its}, that of the other {others}");
+        }
         match difference.is_empty() {
             true => Ok(()),
             false => Err(SpecialistError::Mismatch {

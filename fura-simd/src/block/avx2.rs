@@ -30,7 +30,8 @@ pub(super) fn dots<const B: usize>(v: &[[f32; B]; 8], x: &[f32; B]) -> [f32; 8] 
         _mm256_hadd_ps(a, b)
     };
     let (low, high) = (four(0), four(4));
-    let sums = _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high));
+    let sums =
+        _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high));
     let mut out = [0.0; 8];
     _mm256_storeu_ps(&mut out, sums);
     out

@@ -176,8 +176,18 @@ mod tests {
 
     #[test]
     fn every_tier_gives_the_scalar_bits_for_every_tail() {
-        let shapes =
-            [(32, 32), (96, 32), (70, 32), (576, 32), (48, 24), (40, 1), (33, 33), (50, 64), (160, 64), (150, 150)];
+        let shapes = [
+            (32, 32),
+            (96, 32),
+            (70, 32),
+            (576, 32),
+            (48, 24),
+            (40, 1),
+            (33, 33),
+            (50, 64),
+            (160, 64),
+            (150, 150),
+        ];
         for (d_in, block) in shapes {
             let (v, c) = (noise(matrix_len(d_in, block), 1), noise(d_in, 2));
             for rows in [0usize, 1, 2, 3, 4, 5, 17] {

@@ -1,7 +1,7 @@
 //! The command line, as help text one can learn from.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use fura::core::layout::Scope;
+use fura::core::layout::{Form, Scope};
 use fura::model::tokenizer::PreTokenizer;
 use fura::reward::Reward;
 use fura::turns::LayerTurn;
@@ -287,6 +287,9 @@ pub(crate) struct PlanArgs {
     /// Training: tokens at which the specialist acts [default: that of fura train]
     #[arg(long, value_name = "SCOPE", requires = "members")]
     pub(crate) scope: Option<Scope>,
+    /// Form in which specialists' transforms are computed: materialized, or factored, which keeps coordinates alone
+    #[arg(long, value_name = "FORM", default_value_t)]
+    pub(crate) form: Form,
 }
 
 #[derive(Args)]
@@ -315,6 +318,9 @@ pub(crate) struct Bench {
     /// First layer that members are perturbed in; scoring computes those below once for all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from_layer: usize,
+    /// Form in which members' transforms are computed: materialized or factored
+    #[arg(long, value_name = "FORM", default_value_t)]
+    pub(crate) form: Form,
     /// Precision of cached keys and values
     #[arg(long, value_enum, value_name = "TYPE", default_value = "f32")]
     pub(crate) kv: KvType,
@@ -382,6 +388,10 @@ pub(crate) struct Train {
     /// then reads prompts for the whole population, so low layers cost little [default: answer, or everywhere where answers are written]
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<Scope>,
+    /// Form in which the specialist's transforms are computed: materialized for many rows of a member, or factored for few, as
+    /// in written answers of many members and specialists served side by side
+    #[arg(long, value_name = "FORM", default_value_t)]
+    pub(crate) form: Form,
     /// Seed of the perturbations
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

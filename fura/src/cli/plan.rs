@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use fura::core::estimator::EsConfig;
 use fura::defaults::Defaults;
 use fura::generation_shape::{AnswerShape, GenerationShape};
-use fura::model::{GenerationPlan, Materialized, Model, ModelConfig, Precision};
+use fura::model::{Adapted, GenerationPlan, Model, ModelConfig, Precision};
 use fura::scorer::WAVE_ROWS;
 use fura::trainer::Answers;
 use serde_json::json;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PlanArgs, common: &Common) -> Result<Outcome> {
         );
     };
     let (total, cache) = (plan.bytes(&config, BLOCK), plan.cache_bytes(&config));
-    let specialist = Materialized::bytes(&config, BLOCK) as u64;
+    let specialist = Adapted::bytes(&config, BLOCK, args.form) as u64;
     let specialists = (args.memory - total) / specialist;
     let sequences = plan.pass.sequences;
     if common.json {
@@ -99,6 +99,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
         },
         from_layer,
         scope,
+        form: args.form,
         shared: from_layer,
         threads: threads(common),
     };
@@ -115,6 +116,7 @@ fn training(members: u32, args: &PlanArgs, common: &Common, config: &ModelConfig
                 "threads": shape.threads,
                 "from_layer": from_layer,
                 "scope": scope,
+                "form": args.form,
                 "coordinates": shape.coordinates(config),
                 "inference_bytes": inference,
                 "training_bytes": training,

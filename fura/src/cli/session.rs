@@ -7,7 +7,7 @@ use fura::core::specialist::Specialist;
 use fura::judge::Judge;
 use fura::model::chat::{Message, Role};
 use fura::model::tokenizer::PreTokenizer;
-use fura::model::{Materialized, Model};
+use fura::model::{Adapted, Model};
 use fura::simd::Isa;
 use fura::tasks::phone::Decisions;
 use fura::tasks::{External, ExternalSpec, Generated, Habits, TaskSet, TaskSource};
@@ -107,7 +107,7 @@ pub(crate) fn tasks(spec: &str, seed: u64) -> Result<TaskSource> {
 }
 
 /// Loads a specialist, checks that it belongs to this model, and makes its transforms.
-pub(crate) fn specialist(session: &Session, path: &Path, model: &Model) -> Result<Materialized> {
+pub(crate) fn specialist(session: &Session, path: &Path, model: &Model) -> Result<Adapted> {
     let specialist = Specialist::load(path)?;
     let first = model.first_layer(specialist.layout());
     let expected = first.map_or_else(|| model.layout().clone(), |l| model.layout_from(l));
@@ -115,7 +115,7 @@ pub(crate) fn specialist(session: &Session, path: &Path, model: &Model) -> Resul
         .check_base(&model.fingerprint(), &expected)
         .with_context(|| format!("{} does not fit {}", path.display(), model.file().display()))?;
     // Without a first layer the layouts differ, which the check has refused.
-    Ok(Materialized::new(model, session.isa, specialist.coordinates(), specialist.layout()))
+    Ok(Adapted::new(model, session.isa, specialist.coordinates(), specialist.layout()))
 }
 
 /// The block size a specialist was trained with.

@@ -14,7 +14,7 @@ use fura::defaults::Defaults;
 use fura::evaluation::{Evaluation, HeldOut};
 use fura::generation_shape::GenerationShape;
 use fura::guard::{Diverged, Guard};
-use fura::model::{Base, Materialized, Model};
+use fura::model::{Adapted, Base, Model};
 use fura::scorer::{Scorer, WAVE_ROWS};
 use fura::tasks::TaskSource;
 use fura::trainer::{Answers, RunPlan, Trainer, training};
@@ -80,7 +80,8 @@ impl Run<'_> {
             let plan = plan(&settings, source, answers);
             // Before the log is made, so that tasks that cannot be trained on leave nothing behind.
             training(&answerer, source, 0, &plan)?;
-            let layout = model.layout_from(settings.from_layer).with_scope(settings.scope);
+            let layout =
+                model.layout_from(settings.from_layer).with_scope(settings.scope).with_form(args.form);
             Trainer::create(model, layout, plan, config, log)?
         }
         .on(session.isa);
@@ -213,6 +214,7 @@ impl Run<'_> {
             answer,
             from_layer: trainer.from_layer(),
             scope: trainer.layout().scope(),
+            form: trainer.layout().form(),
             shared: trainer.from_layer(),
             threads: self.session.threads(),
         };
@@ -254,7 +256,7 @@ impl Run<'_> {
         A::Question: Sync,
     {
         let isa = self.session.isa;
-        let transforms = Materialized::new(self.model, isa, specialist.coordinates(), specialist.layout());
+        let transforms = Adapted::new(self.model, isa, specialist.coordinates(), specialist.layout());
         Ok(self.session.pool.install(|| held.evaluate(answerer, &transforms, self.cancel))?)
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Bench, common: &Common, cancel: &AtomicBool) -> Result<
     }
     let crowd = match args.members {
         0 => None,
-        n => Some(Crowd::new(&model, session.isa, n, args.from_layer)?),
+        _ => Some(Crowd::new(&model, session.isa, args)?),
     };
     let mut works = Vec::new();
     works.extend((prompt > 0).then_some(Work::Prompt(prompt)));

@@ -1,5 +1,6 @@
 //! What is measured.
 
+use crate::cli::args::Bench;
 use crate::cli::session::Session;
 use anyhow::Result;
 use fura::core::estimator::{EsConfig, Estimator};
@@ -54,8 +55,9 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn new(model: &Model, isa: Isa, members: u32, from_layer: usize) -> Result<Self> {
-        let layout = model.layout_from(from_layer);
+    pub(super) fn new(model: &Model, isa: Isa, args: &Bench) -> Result<Self> {
+        let (members, from_layer) = (args.members, args.from_layer);
+        let layout = model.layout_from(from_layer).with_form(args.form);
         let config = EsConfig { pairs: members.div_ceil(2), sigma: 0.1, ..EsConfig::default() };
         let estimator = Estimator::new(config, &layout)?.on(isa);
         Ok(Self { members: members as usize, from_layer, layout, estimator })
