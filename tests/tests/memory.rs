@@ -3,7 +3,7 @@
 
 use fura::answerer::Answerer;
 use fura::core::estimator::EsConfig;
-use fura::core::layout::Scope;
+use fura::core::layout::{Form, Scope};
 use fura::generation_shape::{AnswerShape, GenerationShape};
 use fura::judge::Judge;
 use fura::model::{Base, GenerationPlan, Model, Precision, Shared};
@@ -174,6 +174,7 @@ mod resident {
                 answer,
                 from_layer: 0,
                 scope: Scope::Everywhere,
+                form: Form::Materialized,
                 shared: 0,
                 threads: 1,
             };
@@ -249,6 +250,7 @@ impl Work<'_> {
             answer,
             from_layer,
             scope,
+            form: Form::Materialized,
             shared: from_layer,
             threads,
         };

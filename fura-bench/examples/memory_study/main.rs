@@ -12,7 +12,7 @@ mod measure;
 mod synthetic;
 
 use fura::core::estimator::EsConfig;
-use fura::core::layout::Scope;
+use fura::core::layout::{Form, Scope};
 use fura::generation_shape::{AnswerShape, GenerationShape};
 use fura::model::{Model, ModelConfig};
 use measure::Work;
@@ -54,6 +54,7 @@ impl Study {
             answer,
             from_layer: 0,
             scope: Scope::Everywhere,
+            form: Form::Materialized,
             shared: 0,
             threads: self.threads,
         }
