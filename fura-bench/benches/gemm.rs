@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fura_bench::product::{Product, SHAPES, Weights};
+use fura_bench::product::{Product, Weights, shapes};
 use fura_quant::Format;
 use fura_simd::{Isa, Tier};
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn gemm(c: &mut Criterion) {
                 .sample_size(10)
                 .warm_up_time(Duration::from_millis(300))
                 .measurement_time(Duration::from_secs(1));
-            for (d_out, d_in) in SHAPES {
+            for (d_out, d_in) in shapes(format) {
                 let weights = Weights::new(format, d_out, d_in);
                 for rows in [4, 16, 64, 256] {
                     let macs = rows * weights.macs();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fura_bench::product::{HEAD, Product, SHAPES, Weights};
+use fura_bench::product::{HEAD, Product, Weights, shapes};
 use fura_quant::Format;
 use fura_simd::Isa;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn gemv(c: &mut Criterion) {
                 .sample_size(10)
                 .warm_up_time(Duration::from_millis(300))
                 .measurement_time(Duration::from_secs(1));
-            for (d_out, d_in) in SHAPES.into_iter().chain([HEAD]) {
+            for (d_out, d_in) in shapes(format).chain([HEAD]) {
                 let weights = Weights::new(format, d_out, d_in);
                 group.throughput(Throughput::Bytes(weights.bytes().len() as u64));
                 for isa in Isa::available() {

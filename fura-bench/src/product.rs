@@ -7,7 +7,12 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// Layer shapes `(d_out, d_in)` of SmolLM2-135M and Llama-3.1-8B.
-pub const SHAPES: [(usize, usize); 4] = [(576, 576), (1536, 576), (4096, 4096), (14336, 4096)];
+const SHAPES: [(usize, usize); 4] = [(576, 576), (1536, 576), (4096, 4096), (14336, 4096)];
+
+/// The layer shapes whose rows are whole groups of a format: 576 channels have no groups of 128.
+pub fn shapes(format: Format) -> impl Iterator<Item = (usize, usize)> {
+    SHAPES.into_iter().filter(move |(_, d_in)| d_in.is_multiple_of(format.group()))
+}
 
 /// The output head of Llama-3.1-8B: with 4-bit weights 295 MB or more, larger than any cache.
 pub const HEAD: (usize, usize) = (128_256, 4096);
@@ -104,6 +109,16 @@ mod tests {
     use super::*;
 
     /// Whatever the number of parts, the outputs are those of the undivided product.
+    #[test]
+    fn every_format_has_shapes_and_weights_of_them() {
+        for format in Format::ALL {
+            assert!(shapes(format).count() >= 2, "{format:?}");
+            for (_, d_in) in shapes(format).chain([HEAD]) {
+                assert!(!Weights::new(format, TILE, d_in).bytes().is_empty());
+            }
+        }
+    }
+
     #[test]
     fn the_parts_of_a_product_are_the_product() {
         let weights = Weights::new(Format::Q8, 5 * TILE, 64);

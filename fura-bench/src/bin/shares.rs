@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use fura_bench::input::Input;
-use fura_bench::product::{HEAD, Product, SHAPES, Weights};
+use fura_bench::product::{HEAD, Product, Weights, shapes};
 use fura_bench::sample::{Share, interleaved};
 use fura_bench::{limits, machine};
 use fura_quant::Format;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn products(pool: &ThreadPool, report: &mut Report) {
     let threads = pool.current_num_threads();
     for format in Format::ALL {
-        for (d_out, d_in) in SHAPES.into_iter().chain([HEAD]) {
+        for (d_out, d_in) in shapes(format).chain([HEAD]) {
             let mut weights = None;
             // The scalar tier has no limit of its own.
             for isa in Isa::available().filter(|isa| limits::integer(*isa).is_some()) {
