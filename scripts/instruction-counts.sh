@@ -23,11 +23,11 @@ x86=$target/release/once
 )
 arm=$target/aarch64/aarch64-unknown-linux-gnu/release/once
 
-count() { # tier, format, rows: instructions in the tier's kernels
+count() { # tier, format, bits, rows: instructions in the tier's kernels
     case $1 in
         avx2)
             valgrind --tool=callgrind --callgrind-out-file=/dev/null \
-                --toggle-collect='fura_quant::kernel::avx2::multiply*' "$x86" "$1" "$2" "$3" $size $size 2>&1 |
+                --toggle-collect='fura_quant::kernel::avx2::multiply*' "$x86" "$1" "$2" "$3" "$4" $size $size 2>&1 |
                 sed -n 's/.*Collected : *//p' ;;
         neon) in_qemu 6kernel4neon "$@" ;;
         dotprod) in_qemu 6kernel12neon_dotprod "$@" ;;
@@ -35,25 +35,33 @@ count() { # tier, format, rows: instructions in the tier's kernels
     esac
 }
 
-in_qemu() { # a part of the symbols to count in, tier, format, rows
-    qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu max -plugin "$plugin,in=$1" "$arm" "$2" "$3" "$4" $size $size 2>&1 |
+in_qemu() { # a part of the symbols to count in, tier, format, bits, rows
+    qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu max -plugin "$plugin,in=$1" "$arm" "$2" "$3" "$4" "$5" $size $size 2>&1 |
         sed -n 's/^counted //p'
 }
 
 echo "| tier | format | one row | per multiply | each of $rows rows | per multiply |"
 echo "|---|---|--:|--:|--:|--:|"
 for tier in avx2 neon dotprod i8mm; do
-    # Products of one multiply instruction: vpmaddubsw, smull or smlal, sdot, smmla. A single row is sdot's for i8mm.
-    case $tier in
-        avx2) one=32 many=32 ;;
-        neon) one=8 many=8 ;;
-        dotprod) one=16 many=16 ;;
-        i8mm) one=16 many=32 ;;
-    esac
-    for format in $formats; do
-        single=$(count $tier "$format" 1)
-        several=$(count $tier "$format" $rows)
-        [ "${single:-0}" -gt 0 ] && [ "${several:-0}" -gt 0 ] || { say "nothing counted for $tier $format"; exit 1; }
+    for what in $formats "q8 16"; do
+        format=${what% *} bits=8
+        [ "$what" = "$format" ] || bits=${what#* }
+        # Products of one multiply instruction: vpmaddubsw or vpmaddwd, smull or smlal, sdot, smmla. A single row is sdot's
+        # for i8mm, but not if its codes have 16 bits. Those are two bytes to multiply on ARM64.
+        case $tier$bits in
+            avx28) one=32 many=32 ;;
+            avx216) one=16 many=16 ;;
+            neon8) one=8 many=8 ;;
+            neon16) one=4 many=4 ;;
+            dotprod8) one=16 many=16 ;;
+            dotprod16) one=8 many=8 ;;
+            i8mm8) one=16 many=32 ;;
+            i8mm16) one=16 many=16 ;;
+        esac
+        single=$(count $tier "$format" $bits 1)
+        several=$(count $tier "$format" $bits $rows)
+        [ "${single:-0}" -gt 0 ] && [ "${several:-0}" -gt 0 ] || { say "nothing counted for $tier $what"; exit 1; }
+        [ $bits = 8 ] || format="$format, 16-bit activations"
         awk -v t=$tier -v f="$format" -v a="$single" -v b="$several" -v n=$rows -v macs=$((size * size)) -v p=$one -v q=$many \
             'BEGIN { printf "| %s | %s | %d | %.2f | %d | %.2f |\n", t, f, a, a * p / macs, b / n, b / n * q / macs }'
     done

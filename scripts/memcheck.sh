@@ -28,7 +28,9 @@ once=${CARGO_TARGET_DIR:-target}/release/once
 case $tiers in
     *avx2*)
         for format in q4 q4-64 q4-128 q4min q4min-64 q4min-128 q8; do
-            for rows in 1 3; do memcheck "$once" avx2 "$format" $rows 9100 1152; done
+            for bits in 8 16; do
+                for rows in 1 3; do memcheck "$once" avx2 "$format" $bits $rows 9100 1152; done
+            done
         done ;;
 esac
 echo "memcheck: clean"

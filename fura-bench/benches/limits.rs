@@ -62,7 +62,7 @@ fn quantize(c: &mut Criterion) {
     let mut group = c.benchmark_group("quantize");
     group.throughput(Throughput::Elements(x.len() as u64));
     for isa in Isa::available() {
-        let mut codes = Activations::with_capacity(rows, d_in);
+        let mut codes = Activations::<i8>::with_capacity(rows, d_in);
         group.bench_function(isa.tier().name(), |b| b.iter(|| codes.quantize(isa, &x, d_in)));
     }
 }

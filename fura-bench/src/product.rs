@@ -1,6 +1,6 @@
 //! Matrix products of the sizes that models have.
 
-use fura_quant::{Activations, Format, PackedMatrix, SourceMatrix, TILE};
+use fura_quant::{ActivationRows, Activations, Code, Format, PackedMatrix, SourceMatrix, TILE};
 use fura_simd::Isa;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -57,10 +57,10 @@ impl Weights {
 
 /// A product of given weights with rows of activations, its output tiles split evenly over threads.
 #[derive(Debug)]
-pub struct Product<'a> {
+pub struct Product<'a, C: Code = i8> {
     isa: Isa,
     weights: &'a Weights,
-    x: Activations,
+    x: Activations<C>,
     parts: Vec<Part>,
 }
 
@@ -71,7 +71,7 @@ struct Part {
     out: Vec<f32>,
 }
 
-impl<'a> Product<'a> {
+impl<'a, C: Code> Product<'a, C> {
     /// `rows` rows times `weights`, in `threads` parts.
     pub fn new(isa: Isa, weights: &'a Weights, rows: usize, threads: usize) -> Self {
         let d_in = weights.d_in;
@@ -99,7 +99,7 @@ impl<'a> Product<'a> {
 }
 
 impl Part {
-    fn run(&mut self, isa: Isa, w: &PackedMatrix<'_>, x: fura_quant::ActivationRows<'_>) {
+    fn run<C: Code>(&mut self, isa: Isa, w: &PackedMatrix<'_>, x: ActivationRows<'_, C>) {
         w.multiply(isa, x, self.tiles.clone(), &mut self.out, self.tiles.len() * TILE);
     }
 }
@@ -123,11 +123,11 @@ mod tests {
     fn the_parts_of_a_product_are_the_product() {
         let weights = Weights::new(Format::Q8, 5 * TILE, 64);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-        let mut whole = Product::new(Isa::detect(), &weights, 3, 1);
+        let mut whole = Product::<i8>::new(Isa::detect(), &weights, 3, 1);
         whole.run(&pool);
         assert!(whole.parts[0].out.iter().any(|v| *v != 0.0));
         for threads in [2, 3, 7] {
-            let mut split = Product::new(Isa::detect(), &weights, 3, threads);
+            let mut split = Product::<i8>::new(Isa::detect(), &weights, 3, threads);
             split.run(&pool);
             for row in 0..3 {
                 let width = 5 * TILE;

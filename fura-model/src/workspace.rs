@@ -71,16 +71,18 @@ pub(crate) struct Lane {
     pub(crate) head: Vec<f32>,
     /// One row of an output after its norm.
     pub(crate) normed: Vec<f32>,
-    /// Final states, each followed by what its int8 codes leave over.
-    pub(crate) head_rows: Vec<f32>,
+    /// The codes of final states on their way to the output head.
+    pub(crate) head_codes: Activations<i16>,
 }
 
 /// Buffers that begin with a cache line: those of all rows, and of each thread a transform and what it makes of them.
 const ALIGNED: usize = 8;
 const ALIGNED_OF_LANE: usize = 2;
 
-/// Rows that are transformed before they become codes: enough to spread the reading of a transform.
+/// Rows that are transformed before they become codes: enough to spread the reading of a transform. At least those of the
+/// output head, which pass through the same buffer.
 pub(crate) const PIECE: usize = 2 * ROW_BLOCK;
+const _: () = assert!(HEAD_ROWS <= PIECE);
 
 /// Linears of a layer that have the same input.
 pub(crate) const SAME_INPUT: usize = 3;
@@ -89,7 +91,7 @@ pub(crate) const SAME_INPUT: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) transformed: Transformed,
-    /// The int8 codes of all rows; further ones for a row whose linears of the same input are computed at once.
+    /// The codes of all rows; further ones for a row whose linears of the same input are computed at once.
     pub(crate) codes: [Activations; SAME_INPUT],
 }
 
@@ -117,13 +119,15 @@ impl Plan {
     /// Bytes of what each thread of a pass has for itself.
     fn lane_bytes(&self, config: &ModelConfig, block: usize) -> usize {
         let widest = config.d_model.max(config.d_query()).max(config.d_ff);
-        let code_blocks = self.rows.max(2 * HEAD_ROWS).div_ceil(ROW_BLOCK) + SAME_INPUT - 1;
+        let code_blocks = self.rows.div_ceil(ROW_BLOCK) + SAME_INPUT - 1;
         let codes = code_blocks.saturating_mul(widest / GROUP * size_of::<RowBlock>());
+        let head_blocks = HEAD_ROWS.div_ceil(ROW_BLOCK) * (config.d_model / GROUP);
+        let head_codes = head_blocks * size_of::<RowBlock<i16>>();
         let inputs =
             (1 + PIECE) * widest + block::matrix_len(widest, block) + ALIGNED_OF_LANE * AlignedBuffer::EXTRA;
-        let heads = (1 + 2 * HEAD_ROWS) * config.d_model + config.head_dim;
+        let normed = config.d_model + config.head_dim;
         let attention = Scratch::bytes(config, self.positions, self.sequences);
-        codes.saturating_add(4 * (inputs + heads)).saturating_add(attention)
+        codes.saturating_add(head_codes + 4 * (inputs + normed)).saturating_add(attention)
     }
 }
 
@@ -220,14 +224,14 @@ impl Lane {
                     rows: AlignedBuffer::new(PIECE * widest),
                 },
                 codes: std::array::from_fn(|i| {
-                    let rows = if i == 0 { plan.rows.max(2 * HEAD_ROWS) } else { 1 };
+                    let rows = if i == 0 { plan.rows } else { 1 };
                     Activations::with_capacity(rows, widest)
                 }),
             },
             attention: Scratch::new(c, plan.positions, plan.sequences),
             head: vec![0.0; c.head_dim],
             normed: vec![0.0; c.d_model],
-            head_rows: vec![0.0; 2 * HEAD_ROWS * c.d_model],
+            head_codes: Activations::with_capacity(HEAD_ROWS, c.d_model),
         }
     }
 }

@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod activations;
+mod code;
 mod format;
 mod kernel;
 mod matrix;
@@ -9,6 +10,7 @@ mod quantizer;
 mod source;
 
 pub use activations::{ActivationGroup, ActivationRows, Activations, ROW_BLOCK, RowBlock};
+pub use code::Code;
 pub use format::{Format, GROUP, Group, TILE};
 pub use matrix::{PackedMatrix, pack};
 pub use quantizer::{Fit, FitError, quantize, quantize_group, quantize_tile};

@@ -1,6 +1,7 @@
 //! Packed matrices and the products `y = W x` of quantized rows.
 
 use crate::activations::ActivationRows;
+use crate::code::Code;
 use crate::format::{Format, TILE};
 use crate::kernel;
 use crate::source::{QuantError, SourceMatrix, check_shape};
@@ -54,7 +55,8 @@ impl<'a> PackedMatrix<'a> {
     }
 
     /// The matrix product `out[r][o] = sum_i W[o][i] x[r][i]` for the outputs of `tiles`, in the canonical
-    /// order (C1). The integer dot product `dot` of 32 channels is exact; for [`Format::Q4`] it runs over `q - 8`.
+    /// order (C1). The integer dot product `dot` of 32 channels is exact, then rounded to f32 (which codes of 16 bits
+    /// need); for [`Format::Q4`] it runs over `q - 8`.
     /// Then weight groups in order, starting from `acc = 0`:
     ///
     /// * groups of 32: `acc = fma(d * scale, dot, acc)`, and with a minimum `acc = fma(m, scale * sum, acc)`;
@@ -68,10 +70,10 @@ impl<'a> PackedMatrix<'a> {
     ///
     /// # Panics
     /// If the shapes disagree or `out` is too short.
-    pub fn multiply(
+    pub fn multiply<C: Code>(
         &self,
         isa: Isa,
-        x: ActivationRows<'_>,
+        x: ActivationRows<'_, C>,
         tiles: Range<usize>,
         out: &mut [f32],
         stride: usize,

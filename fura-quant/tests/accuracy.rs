@@ -1,6 +1,6 @@
 //! The error of a product against exact arithmetic, held against the bound of `docs/src/exactness.md`.
 
-use fura_quant::{Activations, Format, GROUP, PackedMatrix, SourceMatrix, pack};
+use fura_quant::{Activations, Code, Format, GROUP, PackedMatrix, SourceMatrix, pack};
 use fura_simd::Isa;
 use half::f16;
 use proptest::prelude::*;
@@ -68,34 +68,51 @@ proptest! {
         let row = row(format, &codes[..d_in], &floats[..groups]);
         let packed = pack(&SourceMatrix::new(format, 1, d_in, &row.bytes).unwrap()).unwrap();
         let w = PackedMatrix::new(format, 1, d_in, &packed).unwrap();
-        let mut a = Activations::with_capacity(1, d_in);
-        a.quantize(Isa::detect(), x, d_in);
-        let mut y = [0.0f32];
-        w.multiply(Isa::detect(), a.view(), 0..1, &mut y, 1);
-
-        // In f64 every weight is exact, and the sums are, up to 1e-13 of what is summed.
-        let (mut exact, mut size, mut rounding, mut accumulated) = (0.0, 0.0, 0.0, 0.0);
-        for (g, x) in x.chunks(GROUP).enumerate() {
-            let (d, m) = row.floats[g * GROUP / format.group()];
-            let steps = &row.steps[g * GROUP..][..GROUP];
-            let largest = x.iter().fold(0.0f64, |a, x| a.max(f64::from(x.abs())));
-            let half_step = largest * (1.0 / 254.0 + 4.0 * U);
-            for (x, q) in x.iter().zip(steps) {
-                let weight = d * f64::from(*q) + m;
-                exact += weight * f64::from(*x);
-                size += (weight * f64::from(*x)).abs();
-                rounding += weight.abs() * half_step;
-            }
-            let group = a.view().group(0, g);
-            let dot: i32 = steps.iter().zip(&group.codes).map(|(q, code)| q * i32::from(*code)).sum();
-            let scale = f64::from(group.scale);
-            accumulated += (d * scale * f64::from(dot)).abs() + (m * scale * f64::from(group.sum)).abs();
-        }
-        let parts = format.group() / GROUP;
-        let roundings = (groups * if format.has_minimum() { 2 } else { 1 } + parts) as f64;
-        let gamma = roundings * U / (1.0 - roundings * U);
-        let bound = rounding + gamma * accumulated + 1e-13 * size;
-        let error = (f64::from(y[0]) - exact).abs();
-        prop_assert!(error <= bound, "{:?}: {} for {}, bound {}", format, error, exact, bound);
+        error_is_within_the_bound::<i8>(format, &w, &row, x, 127.0)?;
+        error_is_within_the_bound::<i16>(format, &w, &row, x, 32512.0)?;
     }
+}
+
+/// `most` is the largest code.
+fn error_is_within_the_bound<C: Code>(
+    format: Format,
+    w: &PackedMatrix<'_>,
+    row: &Row,
+    x: &[f32],
+    most: f64,
+) -> Result<(), TestCaseError> {
+    let d_in = x.len();
+    let mut a = Activations::<C>::with_capacity(1, d_in);
+    a.quantize(Isa::detect(), x, d_in);
+    let mut y = [0.0f32];
+    w.multiply(Isa::detect(), a.view(), 0..1, &mut y, 1);
+
+    // In f64 every weight is exact, and the sums are, up to 1e-13 of what is summed.
+    let (mut exact, mut size, mut rounding, mut accumulated) = (0.0, 0.0, 0.0, 0.0);
+    for (g, x) in x.chunks(GROUP).enumerate() {
+        let (d, m) = row.floats[g * GROUP / format.group()];
+        let steps = &row.steps[g * GROUP..][..GROUP];
+        let largest = x.iter().fold(0.0f64, |a, x| a.max(f64::from(x.abs())));
+        let half_step = largest * (0.5 / most + 4.0 * U);
+        for (x, q) in x.iter().zip(steps) {
+            let weight = d * f64::from(*q) + m;
+            exact += weight * f64::from(*x);
+            size += (weight * f64::from(*x)).abs();
+            rounding += weight.abs() * half_step;
+        }
+        let group = a.view().group(0, g);
+        let dot: i32 = steps.iter().zip(&group.codes).map(|(q, code)| q * (*code).into()).sum();
+        let scale = f64::from(group.scale);
+        accumulated += (d * scale * f64::from(dot)).abs() + (m * scale * f64::from(group.sum)).abs();
+    }
+    let parts = format.group() / GROUP;
+    let groups = d_in / format.group();
+    // Products of 8-bit weights and 16-bit codes may not fit f32.
+    let dots = usize::from(most > 127.0);
+    let roundings = (groups * if format.has_minimum() { 2 } else { 1 } + parts + dots) as f64;
+    let gamma = roundings * U / (1.0 - roundings * U);
+    let bound = rounding + gamma * accumulated + 1e-13 * size;
+    let error = (f64::from(y[0]) - exact).abs();
+    prop_assert!(error <= bound, "{:?}: {} for {}, bound {}", format, error, exact, bound);
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Every tier gives the scalar kernel's bits. What those are: `golden.rs`; how far from exact: `accuracy.rs`.
 
-use fura_quant::{Activations, Format, GROUP, Group, PackedMatrix, SourceMatrix, pack};
+use fura_quant::{Activations, Code, Format, GROUP, Group, PackedMatrix, SourceMatrix, pack};
 use fura_simd::Isa;
 use half::f16;
 use proptest::prelude::*;
@@ -55,7 +55,13 @@ fn source(format: Format, d_out: usize, d_in: usize, seed: u64, kind: Kind) -> V
 fn rows_of(n: usize, d_in: usize, seed: u64) -> Vec<f32> {
     let mut rng = Bytes(seed | 1);
     (0..n * d_in)
-        .map(|i| match (i / GROUP) % 7 {
+        .map(|i| match (i / GROUP) % 8 {
+            // Codes of 16 bits as they are: the ends, those of a byte and those that begin another one.
+            7 if i % GROUP == 0 => 32512.0,
+            7 => {
+                let ends = [32512.0, 32385.0, 32384.0, 255.0, 128.0, 127.0, 1.0, 0.0];
+                ends[usize::from(rng.next() % 8)] * if rng.next() % 2 == 0 { 1.0 } else { -1.0 }
+            }
             0 => 0.0,
             1 => 127.0,
             2 => -127.0,
@@ -66,13 +72,40 @@ fn rows_of(n: usize, d_in: usize, seed: u64) -> Vec<f32> {
 }
 
 /// Bits, so that zeros differ by sign.
-fn product(isa: Isa, w: &PackedMatrix<'_>, x: &[f32]) -> Vec<u32> {
+fn product<C: Code>(isa: Isa, w: &PackedMatrix<'_>, x: &[f32]) -> Vec<u32> {
     let n = x.len() / w.d_in();
-    let mut a = Activations::with_capacity(n, w.d_in());
+    let mut a = Activations::<C>::with_capacity(n, w.d_in());
     a.quantize(isa, x, w.d_in());
     let mut y = vec![f32::NAN; n * w.d_out()];
     w.multiply(isa, a.view(), 0..w.tiles(), &mut y, w.d_out());
     y.iter().map(|y| y.to_bits()).collect()
+}
+
+fn assert_every_tier_equals_the_scalar_kernel<C: Code>(w: &PackedMatrix<'_>, x: &[f32], case: &str) {
+    let reference = product::<C>(Isa::scalar(), w, x);
+    for isa in Isa::available() {
+        assert!(product::<C>(isa, w, x) == reference, "{} {isa:?} {case}", std::any::type_name::<C>());
+    }
+}
+
+fn assert_a_row_and_a_tile_do_not_depend_on_the_call<C: Code>(w: &PackedMatrix<'_>, x: &[f32], cut: usize) {
+    let (d_in, d_out) = (w.d_in(), w.d_out());
+    let n = x.len() / d_in;
+    for isa in Isa::available() {
+        let all = product::<C>(isa, w, x);
+        let row = cut % n;
+        assert_eq!(product::<C>(isa, w, &x[row * d_in..][..d_in]), all[row * d_out..][..d_out]);
+        let tile = cut % w.tiles();
+        let width = 16.min(d_out - tile * 16);
+        let mut a = Activations::<C>::with_capacity(n, d_in);
+        a.quantize(isa, x, d_in);
+        let mut part = vec![0.0; n * width];
+        w.multiply(isa, a.view(), tile..tile + 1, &mut part, width);
+        for r in 0..n {
+            let part = part[r * width..][..width].iter().map(|y| y.to_bits());
+            assert!(part.eq(all[r * d_out + tile * 16..][..width].iter().copied()));
+        }
+    }
 }
 
 fn format() -> impl Strategy<Value = Format> {
@@ -96,10 +129,8 @@ proptest! {
         let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
         let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
         let x = rows_of(n, d_in, seed ^ 7);
-        let reference = product(Isa::scalar(), &w, &x);
-        for isa in Isa::available() {
-            prop_assert_eq!(product(isa, &w, &x), reference.clone(), "{:?}", isa);
-        }
+        assert_every_tier_equals_the_scalar_kernel::<i8>(&w, &x, "");
+        assert_every_tier_equals_the_scalar_kernel::<i16>(&w, &x, "");
     }
 
     #[test]
@@ -111,21 +142,8 @@ proptest! {
         let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
         let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
         let x = rows_of(n, d_in, seed ^ 3);
-        for isa in Isa::available() {
-            let all = product(isa, &w, &x);
-            let row = cut % n;
-            prop_assert_eq!(&product(isa, &w, &x[row * d_in..][..d_in])[..], &all[row * d_out..][..d_out]);
-            let tile = cut % w.tiles();
-            let width = 16.min(d_out - tile * 16);
-            let mut a = Activations::with_capacity(n, d_in);
-            a.quantize(isa, &x, d_in);
-            let mut part = vec![0.0; n * width];
-            w.multiply(isa, a.view(), tile..tile + 1, &mut part, width);
-            for r in 0..n {
-                let part = part[r * width..][..width].iter().map(|y| y.to_bits());
-                prop_assert!(part.eq(all[r * d_out + tile * 16..][..width].iter().copied()));
-            }
-        }
+        assert_a_row_and_a_tile_do_not_depend_on_the_call::<i8>(&w, &x, cut);
+        assert_a_row_and_a_tile_do_not_depend_on_the_call::<i16>(&w, &x, cut);
     }
 
     #[test]
@@ -156,15 +174,45 @@ proptest! {
         for (x, bits) in x[32..].iter_mut().zip(&bits[32..]) {
             *x = f32::from_bits(bits & 0x807f_ffff | exponent << 23);
         }
-        let groups = |isa| {
-            let mut a = Activations::with_capacity(rows, 64);
-            a.quantize(isa, &x, 64);
-            let group = |i: usize| a.view().group(i / 2, i % 2);
-            (0..2 * rows).map(group).map(|g| (g.codes, g.scale.to_bits(), g.sum, g.weighted.to_bits())).collect::<Vec<_>>()
-        };
-        for isa in Isa::available() {
-            prop_assert_eq!(groups(isa), groups(Isa::scalar()), "{:?}", isa);
-        }
+        assert_every_tier_quantizes_alike::<i8>(&x);
+        assert_every_tier_quantizes_alike::<i16>(&x);
+    }
+}
+
+fn assert_every_tier_quantizes_alike<C: Code>(x: &[f32]) {
+    let groups = |isa| {
+        let mut a = Activations::<C>::with_capacity(x.len() / 64, 64);
+        a.quantize(isa, x, 64);
+        let group = |i: usize| a.view().group(i / 2, i % 2);
+        let bits = |i| (group(i).codes, group(i).scale.to_bits(), group(i).sum, group(i).weighted.to_bits());
+        (0..x.len() / GROUP).map(bits).collect::<Vec<_>>()
+    };
+    for isa in Isa::available() {
+        assert_eq!(groups(isa), groups(Isa::scalar()), "{isa:?}");
+    }
+}
+
+/// However they lie in memory. A group's largest is 32512, so the scale is 1.
+#[test]
+fn every_code_of_16_bits_is_kept() {
+    let x: Vec<f32> = (-32512i16..=32512)
+        .collect::<Vec<_>>()
+        .chunks(GROUP - 1)
+        .flat_map(|codes| {
+            let mut group = [32512.0; GROUP];
+            for (x, code) in group.iter_mut().zip(codes) {
+                *x = f32::from(*code);
+            }
+            group
+        })
+        .collect();
+    let rows = x.len() / GROUP;
+    let mut a = Activations::<i16>::with_capacity(rows, GROUP);
+    a.quantize(Isa::detect(), &x, GROUP);
+    for (row, x) in x.chunks(GROUP).enumerate() {
+        let group = a.view().group(row, 0);
+        assert_eq!(group.codes.map(f32::from), x);
+        assert_eq!((group.scale, group.sum as f32), (1.0, x.iter().sum::<f32>()));
     }
 }
 
@@ -181,11 +229,9 @@ fn every_tier_equals_the_scalar_kernel_at_every_number_of_rows() {
             let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
             let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
             for rows in rows.chain([300].into_iter().filter(|_| d_in == groups(1))) {
-                let x = rows_of(rows, d_in, 5);
-                let reference = product(Isa::scalar(), &w, &x);
-                for isa in Isa::available() {
-                    assert!(product(isa, &w, &x) == reference, "{format:?} {isa:?} {d_out} {d_in} {rows}");
-                }
+                let (x, case) = (rows_of(rows, d_in, 5), format!("{format:?} {d_out} {d_in} {rows}"));
+                assert_every_tier_equals_the_scalar_kernel::<i8>(&w, &x, &case);
+                assert_every_tier_equals_the_scalar_kernel::<i16>(&w, &x, &case);
             }
         }
     }
@@ -202,39 +248,39 @@ fn every_tier_equals_the_scalar_kernel_on_large_weights() {
         let packed = pack(&SourceMatrix::new(format, d_out, d_in, &bytes).unwrap()).unwrap();
         let w = PackedMatrix::new(format, d_out, d_in, &packed).unwrap();
         for rows in [1, 3] {
-            let x = rows_of(rows, d_in, 9);
-            let reference = product(Isa::scalar(), &w, &x);
-            for isa in Isa::available() {
-                assert!(product(isa, &w, &x) == reference, "{format:?} {isa:?} {rows}");
-            }
+            let (x, case) = (rows_of(rows, d_in, 9), format!("{format:?} {rows}"));
+            assert_every_tier_equals_the_scalar_kernel::<i8>(&w, &x, &case);
+            assert_every_tier_equals_the_scalar_kernel::<i16>(&w, &x, &case);
         }
     }
 }
 
-/// `127 / amax` overflows below about `2^-121`: groups are zeros from `2^-119` down, and ordinary from there up.
+/// `127 / amax` overflows below about `2^-121`: groups are zeros from `2^-119` down, and ordinary from there up; `32512 /
+/// amax` and `2^-111` likewise.
 #[test]
 fn the_smallest_groups_are_zeros() {
-    let least = f32::from_bits((127 - 119) << 23);
+    the_smallest_groups_are_zeros_below::<i8>(-119, 127);
+    the_smallest_groups_are_zeros_below::<i16>(-111, 32512);
+}
+
+fn the_smallest_groups_are_zeros_below<C: Code>(power: i32, most: i32) {
+    let least = f32::from_bits(((127 + power) as u32) << 23);
     for isa in Isa::available() {
         let group = |largest: f32| {
             let mut x = [0.0f32; 32];
             (x[3], x[20]) = (-largest, largest / 2.0);
-            let mut a = Activations::with_capacity(1, 32);
+            let mut a = Activations::<C>::with_capacity(1, 32);
             a.quantize(isa, &x, 32);
-            a.view().group(0, 0)
+            let group = a.view().group(0, 0);
+            (group.codes.map(|code| code.into()), group.scale, group.sum, group.weighted)
         };
         for tiny in [f32::from_bits(1), f32::MIN_POSITIVE, 3e-37, f32::from_bits(least.to_bits() - 1)] {
-            let group = group(tiny);
-            assert_eq!(
-                (group.codes, group.scale, group.sum, group.weighted),
-                ([0; 32], 0.0, 0, 0.0),
-                "{isa:?} {tiny}"
-            );
+            assert_eq!(group(tiny), ([0; 32], 0.0, 0, 0.0), "{isa:?} {tiny}");
         }
-        let group = group(least);
-        assert_eq!((group.codes[3], group.codes[20], group.sum), (-127, 64, -63), "{isa:?}");
-        assert_eq!(group.scale, least / 127.0);
-        assert!(group.scale >= f32::MIN_POSITIVE);
+        let (codes, scale, sum, _) = group(least);
+        assert_eq!((codes[3], codes[20], sum), (-most, (most + 1) / 2, (most + 1) / 2 - most), "{isa:?}");
+        assert_eq!(scale, least / most as f32);
+        assert!(scale >= f32::MIN_POSITIVE);
     }
 }
 
@@ -247,9 +293,11 @@ fn a_non_finite_activation_makes_its_row_nan_and_no_other() {
         let mut x = rows_of(3, 64, 5);
         x[64 + 40] = bad;
         for isa in Isa::available() {
-            let y: Vec<f32> = product(isa, &w, &x).into_iter().map(f32::from_bits).collect();
-            assert!(y[20..40].iter().all(|v| v.is_nan()));
-            assert!(y[..20].iter().chain(&y[40..]).all(|v| v.is_finite()));
+            for y in [product::<i8>(isa, &w, &x), product::<i16>(isa, &w, &x)] {
+                let y: Vec<f32> = y.into_iter().map(f32::from_bits).collect();
+                assert!(y[20..40].iter().all(|v| v.is_nan()));
+                assert!(y[..20].iter().chain(&y[40..]).all(|v| v.is_finite()));
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Bits computed elsewhere: `scripts/golden/quantized_product.py`, exact rational arithmetic with every rounding spelled
 //! out, prints the table.
 
-use fura_quant::{Activations, Format, PackedMatrix, SourceMatrix, pack};
+use fura_quant::{Activations, Code, Format, PackedMatrix, SourceMatrix, pack};
 use fura_simd::Isa;
 use half::f16;
 
-/// Format, then the products of 128, 384 and 640 channels.
+/// Format, then the products of 128, 384 and 640 channels with codes of 8 bits.
 const GOLDEN: [(&str, [u32; 3]); 7] = [
     ("q4", [0x4198f662, 0x41d7e0e0, 0x4205ff96]),
     ("q4-64", [0x3eee79be, 0xc16d0cb4, 0x41841e2c]),
@@ -14,6 +14,17 @@ const GOLDEN: [(&str, [u32; 3]); 7] = [
     ("q4min-64", [0x40641840, 0x4114c80a, 0x41546fdf]),
     ("q4min-128", [0xc0dbd22b, 0x424569c6, 0x42ae2fc9]),
     ("q8", [0xc2770354, 0x43ab26cd, 0xc39e73d1]),
+];
+
+/// The same with codes of 16 bits.
+const GOLDEN_WIDE: [(&str, [u32; 3]); 7] = [
+    ("q4", [0x419922fe, 0x41d96806, 0x4206843f]),
+    ("q4-64", [0x3ee2d0bc, 0xc168a900, 0x4184b661]),
+    ("q4-128", [0xc093ca27, 0xc00c014d, 0x4246d107]),
+    ("q4min", [0x4184cb63, 0x420d80ec, 0xc17ace30]),
+    ("q4min-64", [0x4064614b, 0x4118efdb, 0x414e04ee]),
+    ("q4min-128", [0xc0dcf037, 0x4245d1fb, 0x42aea5f2]),
+    ("q8", [0xc2779d93, 0x43abab00, 0xc39ee319]),
 ];
 
 /// The inputs of the script.
@@ -32,7 +43,12 @@ impl Stream {
 
 #[test]
 fn every_tier_gives_the_bits_of_exact_arithmetic_rounded_as_documented() {
-    for (name, golden) in GOLDEN {
+    every_tier_gives::<i8>(GOLDEN);
+    every_tier_gives::<i16>(GOLDEN_WIDE);
+}
+
+fn every_tier_gives<C: Code>(golden: [(&str, [u32; 3]); 7]) {
+    for (name, golden) in golden {
         let format = Format::from_name(name).unwrap();
         for (d_in, golden) in [128usize, 384, 640].into_iter().zip(golden) {
             let mut stream = Stream(1 + d_in as u32);
@@ -57,7 +73,7 @@ fn every_tier_gives_the_bits_of_exact_arithmetic_rounded_as_documented() {
             // Alone and as every row of a batch.
             for rows in [1, 30] {
                 for isa in Isa::available() {
-                    let mut a = Activations::with_capacity(rows, d_in);
+                    let mut a = Activations::<C>::with_capacity(rows, d_in);
                     a.quantize(isa, &x.repeat(rows), d_in);
                     let mut y = vec![0.0f32; rows];
                     w.multiply(isa, a.view(), 0..1, &mut y, 1);

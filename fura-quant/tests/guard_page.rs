@@ -1,7 +1,7 @@
 //! Kernels on buffers that end where memory ends: one byte read or written past the weights, the activations or the
 //! outputs ends the test with SIGBUS, and the results are those on ordinary buffers.
 
-use fura_quant::{Activations, Format, PackedMatrix, SourceMatrix, TILE, pack};
+use fura_quant::{Activations, Code, Format, PackedMatrix, SourceMatrix, TILE, pack};
 use fura_simd::Isa;
 use memmap2::{MmapOptions, MmapRaw};
 use std::slice;
@@ -97,6 +97,11 @@ fn weights(format: Format, d_out: usize, d_in: usize) -> Vec<u8> {
 /// that a kernel takes at once, all tiles and the last one alone.
 #[test]
 fn kernels_stay_within_their_buffers() {
+    kernels_stay_within_their_buffers_with::<i8>();
+    kernels_stay_within_their_buffers_with::<i16>();
+}
+
+fn kernels_stay_within_their_buffers_with<C: Code>() {
     for format in Format::ALL {
         for (d_out, groups) in [(1, 1), (4, 2), (15, 1), (16, 3), (21, 5), (31, 1), (48, 2)] {
             let d_in = groups * format.group();
@@ -104,11 +109,11 @@ fn kernels_stay_within_their_buffers() {
             let guarded = Guarded::holding(&packed);
             for rows in [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 24, 25, 36, 37] {
                 let x: Vec<f32> = (0..rows * d_in).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
-                let expected = ordinary(&packed, format, d_out, &x, d_in);
+                let expected = ordinary::<C>(&packed, format, d_out, &x, d_in);
                 for isa in Isa::available() {
                     let case = format!("{isa:?} {format:?} {d_out}x{d_in} rows {rows}");
                     let x = Guarded::holding(&x);
-                    let mut codes = Activations::with_capacity(rows, d_in);
+                    let mut codes = Activations::<C>::with_capacity(rows, d_in);
                     codes.quantize(isa, x.as_ref(), d_in);
                     let w = PackedMatrix::new(format, d_out, d_in, guarded.as_ref()).unwrap();
 
@@ -132,10 +137,10 @@ fn kernels_stay_within_their_buffers() {
 }
 
 /// The scalar kernel's outputs, on vectors.
-fn ordinary(packed: &[u8], format: Format, d_out: usize, x: &[f32], d_in: usize) -> Vec<f32> {
+fn ordinary<C: Code>(packed: &[u8], format: Format, d_out: usize, x: &[f32], d_in: usize) -> Vec<f32> {
     let rows = x.len() / d_in;
     let w = PackedMatrix::new(format, d_out, d_in, packed).unwrap();
-    let mut codes = Activations::with_capacity(rows, d_in);
+    let mut codes = Activations::<C>::with_capacity(rows, d_in);
     codes.quantize(Isa::scalar(), x, d_in);
     let mut out = vec![f32::NAN; rows * d_out];
     w.multiply(Isa::scalar(), codes.view(), 0..w.tiles(), &mut out, d_out);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden bits of fura-quant's products, from docs/src/exactness.md in exact rational arithmetic.
 
-Prints the table of fura-quant/tests/golden.rs. Nothing but the standard library: every rounding is spelled out.
+Prints the tables of fura-quant/tests/golden.rs. Nothing but the standard library: every rounding is spelled out.
 """
 from fractions import Fraction
 import struct
@@ -47,24 +47,24 @@ def stream(seed):
         yield seed >> 16
 
 
-def activations(x):
-    """Codes, scale, sum and weighted sum of 32 values."""
+def activations(x, most):
+    """Codes up to `most`, scale, sum and weighted sum of 32 values."""
     amax = max(abs(v) for v in x)
-    inverse = f32(Fraction(127) / amax)
+    inverse = f32(Fraction(most) / amax)
     codes = []
     for v in x:
         scaled = f32(v * inverse)
         whole = scaled.numerator // scaled.denominator
         rest = scaled - whole
         codes.append(whole + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2)))
-    scale = f32(amax / 127)
+    scale = f32(amax / most)
     return codes, scale, f32(scale * sum(codes))
 
 
-def product(kind, group, d_in, seed):
+def product(kind, group, most, d_in, seed):
     numbers = stream(seed)
     x = [f32(Fraction(next(numbers) - 16384, 4096)) for _ in range(d_in)]
-    rows = [activations(x[i : i + 32]) for i in range(0, d_in, 32)]
+    rows = [activations(x[i : i + 32], most) for i in range(0, d_in, 32)]
     acc = Fraction(0)
     for g in range(d_in // group):
         d = f16(Fraction(next(numbers) - 16384, 65536))
@@ -75,7 +75,7 @@ def product(kind, group, d_in, seed):
         else:
             q = [c % 16 - (8 if kind == "q4" else 0) for c in codes]
         parts = rows[g * group // 32 : (g + 1) * group // 32]
-        dots = [sum(a * b for a, b in zip(q[32 * k :], part[0])) for k, part in enumerate(parts)]
+        dots = [f32(sum(a * b for a, b in zip(q[32 * k :], part[0]))) for k, part in enumerate(parts)]
         if group == 32:
             acc = fma(f32(d * parts[0][1]), dots[0], acc)
         else:
@@ -91,6 +91,9 @@ def product(kind, group, d_in, seed):
     return bits(acc)
 
 
-for kind, group in [("q4", 32), ("q4", 64), ("q4", 128), ("q4min", 32), ("q4min", 64), ("q4min", 128), ("q8", 32)]:
-    row = ", ".join(f"0x{product(kind, group, d_in, 1 + d_in):08x}" for d_in in (128, 384, 640))
-    print(f'    ("{kind}{"" if group == 32 else f"-{group}"}", [{row}]),')
+FORMATS = [("q4", 32), ("q4", 64), ("q4", 128), ("q4min", 32), ("q4min", 64), ("q4min", 128), ("q8", 32)]
+for most in (127, 32512):
+    print(f"codes up to {most}:")
+    for kind, group in FORMATS:
+        row = ", ".join(f"0x{product(kind, group, most, d_in, 1 + d_in):08x}" for d_in in (128, 384, 640))
+        print(f'    ("{kind}{"" if group == 32 else f"-{group}"}", [{row}]),')

@@ -74,7 +74,7 @@ fn products(pool: &ThreadPool, report: &mut Report) {
                         continue;
                     }
                     let weights = weights.get_or_insert_with(|| Weights::new(format, d_out, d_in));
-                    let mut product = Product::new(isa, weights, rows, threads);
+                    let mut product = Product::<i8>::new(isa, weights, rows, threads);
                     if rows == 1 {
                         let bytes = weights.bytes();
                         let kernel = || {

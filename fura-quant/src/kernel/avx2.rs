@@ -3,12 +3,14 @@
 //!
 //! 4-bit codes stay unsigned: `vpmaddubsw` adds pairs of products in 16 bits, and the sum over a whole group
 //! of 32 cannot overflow (8 x 2 x 15 x 127 = 30480), so it is widened to 32 bits once a group. 8-bit codes
-//! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step.
+//! use magnitudes and signs (2 x 128 x 127 = 32512 fits) and widen after every step. Activations of 16 bits are multiplied
+//! by `vpmaddwd`, with the even and then the odd bytes of the weights, widened.
 
 use super::panel::{Lanes, Lookahead, ROWS, RowSums, Rows, for_each_piece, group_bytes};
 use super::streams::{for_each_step, prefetch_ahead};
 use super::{Q4, Q4_MIN, Q8, by_format, unrolled};
-use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, RowPair, for_each_group, scales};
+use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, for_each_group, scales};
+use crate::code::Code;
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
 use safe_unaligned_simd::x86_64::{
@@ -21,9 +23,9 @@ use std::hint::black_box;
 use std::ops::Range;
 
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn multiply(
+pub(super) fn multiply<C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
@@ -38,43 +40,43 @@ const TILES: usize = 3;
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn run<const F: u8, const K: usize>(
+fn run<const F: u8, const K: usize, C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
 ) {
     if x.rows() <= ROWS {
         match x.rows() {
-            1 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 1, 1, true>(tile, 0, x, 0, sums, ())
+            1 => for_each_step::<F, K, C>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 1, 1, true, C>(tile, 0, x, 0, sums, ())
             }),
-            2 => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, 2, 1, true>(tile, 0, x, 0, sums, ())
+            2 => for_each_step::<F, K, C>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, 2, 1, true, C>(tile, 0, x, 0, sums, ())
             }),
-            _ => for_each_step::<F, K>(w, x, tiles, out, stride, |tile, x, sums| {
-                pass::<F, K, ROWS, 1, true>(tile, 0, x, 0, sums, ())
+            _ => for_each_step::<F, K, C>(w, x, tiles, out, stride, |tile, x, sums| {
+                pass::<F, K, ROWS, 1, true, C>(tile, 0, x, 0, sums, ())
             }),
         }
         return;
     }
     let whole = tiles.start + tiles.len() / TILES * TILES;
     if whole > tiles.start {
-        many::<F, K, TILES>(w, x, tiles.start..whole, out, stride);
+        many::<F, K, TILES, C>(w, x, tiles.start..whole, out, stride);
     }
     if whole < tiles.end {
         let rest = &mut out[(whole - tiles.start) * TILE..];
-        many::<F, K, 1>(w, x, whole..tiles.end, rest, stride);
+        many::<F, K, 1, C>(w, x, whole..tiles.end, rest, stride);
     }
 }
 
 /// More rows than a pass takes.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn many<const F: u8, const K: usize, const T: usize>(
+fn many<const F: u8, const K: usize, const T: usize, C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
@@ -86,13 +88,13 @@ fn many<const F: u8, const K: usize, const T: usize>(
         }
         lanes
     };
-    for_each_piece::<F, K, T, 0>(w, x, tiles, out, stride, halves, |tiles, x, quad, rows, ahead, sums| {
+    for_each_piece::<F, K, T, C>(w, x, tiles, out, stride, 0, halves, |tiles, x, quad, rows, ahead, sums| {
         for t in 0..T {
             match (rows <= 2, &ahead) {
-                (true, Some(a)) => pass::<F, K, 2, T, false>(tiles, t, x, quad, sums, a.of(t)),
-                (false, Some(a)) => pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums, a.of(t)),
-                (true, None) => pass::<F, K, 2, T, false>(tiles, t, x, quad, sums, ()),
-                (false, None) => pass::<F, K, ROWS, T, false>(tiles, t, x, quad, sums, ()),
+                (true, Some(a)) => pass::<F, K, 2, T, false, C>(tiles, t, x, quad, sums, a.of(t)),
+                (false, Some(a)) => pass::<F, K, ROWS, T, false, C>(tiles, t, x, quad, sums, a.of(t)),
+                (true, None) => pass::<F, K, 2, T, false, C>(tiles, t, x, quad, sums, ()),
+                (false, None) => pass::<F, K, ROWS, T, false, C>(tiles, t, x, quad, sums, ()),
             }
         }
     });
@@ -102,10 +104,10 @@ fn many<const F: u8, const K: usize, const T: usize>(
 /// first `R` rows of the four that begin at row `4 quad` of a row block.
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKED: bool>(
+fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKED: bool, C: Code>(
     tiles: &[u8],
     tile: usize,
-    groups: &[RowBlock],
+    groups: &[RowBlock<C>],
     quad: usize,
     sums: &mut RowSums<T>,
     mut ahead: impl Lookahead,
@@ -128,32 +130,46 @@ fn pass<const F: u8, const K: usize, const R: usize, const T: usize, const PACKE
         let mut weighted = [0.0; ROWS];
         if F == Q4_MIN {
             m = floats_at::<PACKED>(&b[codes..], 1);
-            weighted = super::weighted::<K>(x).as_chunks().0[quad];
+            weighted = super::weighted::<K, C>(x).as_chunks().0[quad];
         }
         for k in 0..K {
             let codes = &b[k * (codes / K)..][..codes / K];
             let x = Rows::new(&x[k], quad);
-            // For 4-bit codes 16-bit sums, for 8-bit codes 32-bit sums.
+            // For two codes of 4 and 8 bits 16-bit sums, for wider ones 32-bit sums.
             let mut dot = [[_mm256_setzero_si256(); 2]; R];
             unrolled!(j < 8 of 8, {
                 let w = weights::<F, PACKED>(codes, j);
-                unrolled!(r < R of 4, {
-                    let x = four(&x.codes[r / 2], r % 2, j);
-                    unrolled!(t < 2 of 2, {
-                        if F == Q8 {
-                            let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w[t]), _mm256_sign_epi8(x, w[t]));
-                            dot[r][t] = in_order(_mm256_add_epi32(dot[r][t], _mm256_madd_epi16(pairs, ones)));
-                        } else {
-                            dot[r][t] = in_order(_mm256_add_epi16(dot[r][t], _mm256_maddubs_epi16(w[t], x)));
-                        }
+                if C::WIDE {
+                    unrolled!(odd < 2 of 2, {
+                        let w = [words(w[0], odd), words(w[1], odd)];
+                        unrolled!(r < R of 4, {
+                            let x = broadcast(x.two(r, j, odd));
+                            unrolled!(t < 2 of 2, {
+                                let sums = _mm256_add_epi32(dot[r][t], _mm256_madd_epi16(w[t], x));
+                                dot[r][t] = in_order(sums);
+                            });
+                        });
                     });
-                });
+                } else {
+                    unrolled!(r < R of 4, {
+                        let x = broadcast(x.four(r, j));
+                        unrolled!(t < 2 of 2, {
+                            dot[r][t] = in_order(if F == Q8 {
+                                let pairs =
+                                    _mm256_maddubs_epi16(_mm256_abs_epi8(w[t]), _mm256_sign_epi8(x, w[t]));
+                                _mm256_add_epi32(dot[r][t], _mm256_madd_epi16(pairs, ones))
+                            } else {
+                                _mm256_add_epi16(dot[r][t], _mm256_maddubs_epi16(w[t], x))
+                            });
+                        });
+                    });
+                }
             });
             unrolled!(r < R of 4, {
                 let (scale, offset) = (_mm256_set1_ps(x.scale[r]), _mm256_set1_epi32(x.offset[r]));
                 unrolled!(t < 2 of 2, {
                     let mut dot = dot[r][t];
-                    if F != Q8 {
+                    if F != Q8 && !C::WIDE {
                         dot = _mm256_madd_epi16(dot, ones);
                     }
                     if F == Q4 {
@@ -250,12 +266,18 @@ fn floats_at<const PACKED: bool>(floats: &[u8], k: usize) -> [__m256; 2] {
     }
 }
 
-/// Codes `4 j .. 4 j + 4` of a row of a pair in every 32-bit lane, through a vector load: a broadcast from memory needs
-/// no shuffle.
+/// The even or the odd bytes, as 16-bit integers.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn four(pair: &RowPair, row: usize, j: usize) -> __m256i {
-    _mm256_broadcastd_epi32(_mm_loadu_si32(&pair[j / 2][row].as_chunks().0[j % 2]))
+fn words(w: __m256i, odd: usize) -> __m256i {
+    _mm256_srai_epi16::<8>(if odd == 1 { w } else { _mm256_slli_epi16::<8>(w) })
+}
+
+/// Codes in every 32-bit lane, through a vector load: a broadcast from memory needs no shuffle.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn broadcast(codes: &[i8; 4]) -> __m256i {
+    _mm256_broadcastd_epi32(_mm_loadu_si32(codes))
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -271,8 +293,8 @@ pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
         let top = _mm_max_epu32(_mm256_castsi256_si128(top), _mm256_extracti128_si256::<1>(top));
         let top = _mm_max_epu32(top, _mm_unpackhi_epi64(top, top));
         let top = _mm_max_epu32(top, _mm_shuffle_epi32::<1>(top));
-        let Some((inverse, scale)) = scales(_mm_cvtsi128_si32(top) as u32) else {
-            *group = ActivationGroup::NOT_FINITE;
+        let Some((inverse, scale)) = scales::<i8>(_mm_cvtsi128_si32(top) as u32) else {
+            *group = ActivationGroup::not_finite();
             return;
         };
         let round = _mm256_set1_ps(ROUND);

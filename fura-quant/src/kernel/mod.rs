@@ -17,16 +17,17 @@ mod scalar;
 mod streams;
 
 use crate::activations::{ActivationRows, RowBlock};
+use crate::code::Code;
 use crate::matrix::PackedMatrix;
 use fura_simd::{Isa, Tier};
 use std::ops::Range;
 
 /// Runs the kernel of the tier; [`PackedMatrix::multiply`] has checked every shape.
 #[allow(unsafe_code)]
-pub(crate) fn multiply(
+pub(crate) fn multiply<C: Code>(
     isa: Isa,
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
@@ -68,25 +69,30 @@ pub(crate) fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock]
     }
 }
 
+/// Quantizes rows to 16 bits, on every tier alike: they are few.
+pub(crate) fn quantize_wide(x: &[f32], d_in: usize, groups: &mut [RowBlock<i16>]) {
+    scalar::quantize(x, d_in, groups);
+}
+
 /// The kinds of codes, as const parameters of kernels. Another const parameter is the number of activation groups
 /// of a weight group: 1, 2 or 4.
 const Q4: u8 = 0;
 const Q4_MIN: u8 = 1;
 const Q8: u8 = 2;
 
-/// Calls a kernel with the const parameters of a format.
+/// Calls a kernel with the const parameters of a format; its other parameter follows from the arguments.
 macro_rules! by_format {
     ($format:expr, $run:ident $args:tt) => {{
         use crate::format::{Format, Group};
         use crate::kernel::{Q4, Q4_MIN, Q8};
         match $format {
-            Format::Q4(Group::G32) => $run::<Q4, 1> $args,
-            Format::Q4(Group::G64) => $run::<Q4, 2> $args,
-            Format::Q4(Group::G128) => $run::<Q4, 4> $args,
-            Format::Q4Min(Group::G32) => $run::<Q4_MIN, 1> $args,
-            Format::Q4Min(Group::G64) => $run::<Q4_MIN, 2> $args,
-            Format::Q4Min(Group::G128) => $run::<Q4_MIN, 4> $args,
-            Format::Q8 => $run::<Q8, 1> $args,
+            Format::Q4(Group::G32) => $run::<Q4, 1, _> $args,
+            Format::Q4(Group::G64) => $run::<Q4, 2, _> $args,
+            Format::Q4(Group::G128) => $run::<Q4, 4, _> $args,
+            Format::Q4Min(Group::G32) => $run::<Q4_MIN, 1, _> $args,
+            Format::Q4Min(Group::G64) => $run::<Q4_MIN, 2, _> $args,
+            Format::Q4Min(Group::G128) => $run::<Q4_MIN, 4, _> $args,
+            Format::Q8 => $run::<Q8, 1, _> $args,
         }
     }};
 }
@@ -105,7 +111,7 @@ const fn packed_bytes(kind: u8, parts: usize) -> (usize, usize) {
 /// in order.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn weighted<const K: usize>(parts: &[RowBlock]) -> [f32; crate::ROW_BLOCK] {
+fn weighted<const K: usize, C: Code>(parts: &[RowBlock<C>]) -> [f32; crate::ROW_BLOCK] {
     let mut sum = parts[0].weighted;
     for part in &parts[1..K] {
         for (sum, weighted) in sum.iter_mut().zip(&part.weighted) {
@@ -158,13 +164,13 @@ const PANEL: usize = 2 * crate::ROW_BLOCK;
 
 /// Walks panels of rows, then tiles, then blocks of `R` rows with the rest one by one.
 #[inline(always)]
-fn for_each_tile(
+fn for_each_tile<C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
-    mut run: impl FnMut(&[u8], ActivationRows<'_>, Target<'_>),
+    mut run: impl FnMut(&[u8], ActivationRows<'_, C>, Target<'_>),
 ) {
     let mut first = 0;
     while first < x.rows() {

@@ -3,9 +3,12 @@
 //!
 //! This file is the baseline, and the frame of the tiers that only replace the dot products. Baseline products are
 //! summed in 16 bits: 4-bit codes over 32 channels of an output (16 x 15 x 127 = 30480), 8-bit codes over two products
-//! (2 x 128 x 127 = 32512), then widened.
+//! (2 x 128 x 127 = 32512), then widened. A row of 16-bit codes is a pair of rows of bytes ([`crate::code`]), whose dot
+//! products are put together.
 
-use crate::activations::{ActivationGroup, ROUND, RowBlock, RowPair, for_each_group, scales};
+use crate::ROW_BLOCK;
+use crate::activations::{ActivationGroup, ROUND, RowBlock, for_each_group, scales};
+use crate::code::{Code, RowPair};
 use crate::kernel::{Q4, Q8};
 use safe_unaligned_simd::aarch64::{vld1_u8, vld1q_f32, vld1q_s8, vld1q_u8, vst1q_s8};
 use std::arch::aarch64::*;
@@ -19,9 +22,9 @@ macro_rules! kernel {
         pair: $weights:ident, $dots:ident, single: $single_weights:ident, $single_dots:ident
     ) => {
         #[target_feature(enable = $features)]
-        pub(super) fn multiply(
+        pub(super) fn multiply<C: crate::Code>(
             w: &crate::matrix::PackedMatrix<'_>,
-            x: crate::activations::ActivationRows<'_>,
+            x: crate::activations::ActivationRows<'_, C>,
             tiles: std::ops::Range<usize>,
             out: &mut [f32],
             stride: usize,
@@ -31,9 +34,9 @@ macro_rules! kernel {
 
         #[inline]
         #[target_feature(enable = $features)]
-        fn run<const F: u8, const K: usize>(
+        fn run<const F: u8, const K: usize, C: crate::Code>(
             w: &crate::matrix::PackedMatrix<'_>,
-            x: crate::activations::ActivationRows<'_>,
+            x: crate::activations::ActivationRows<'_, C>,
             tiles: std::ops::Range<usize>,
             out: &mut [f32],
             stride: usize,
@@ -41,21 +44,23 @@ macro_rules! kernel {
             crate::kernel::for_each_tile(w, x, tiles, out, stride, |tile, x, mut target| {
                 for k in 0..x.rows().div_ceil(crate::ROW_BLOCK) {
                     let (groups, rows) = x.block(k);
-                    for row in (0..rows).step_by($most) {
+                    let most = $most / 2 * C::ROWS_OF_PAIR;
+                    for row in (0..rows).step_by(most) {
                         let first = (k * crate::ROW_BLOCK, row);
-                        let rows = $most.min(rows - row);
+                        let rows = most.min(rows - row);
+                        let pairs = rows.div_ceil(C::ROWS_OF_PAIR);
                         // With few rows their codes fit the registers beside several quads' sums, and the tile is read
                         // as it lies.
-                        if rows == 1 {
-                            quads::<F, K, 1, 1, 4>(tile, groups, first, rows, &mut target);
-                        } else if rows == 2 {
-                            quads::<F, K, 2, 1, 4>(tile, groups, first, rows, &mut target);
-                        } else if $most == 4 || rows <= 4 {
-                            quads::<F, K, 4, 2, 1>(tile, groups, first, rows, &mut target);
-                        } else if rows <= 8 {
-                            quads::<F, K, 8, 4, 1>(tile, groups, first, rows, &mut target);
+                        if rows == 1 && !C::WIDE {
+                            quads::<F, K, 1, 1, 4, C>(tile, groups, first, rows, &mut target);
+                        } else if pairs == 1 {
+                            quads::<F, K, 2, 1, 4, C>(tile, groups, first, rows, &mut target);
+                        } else if $most == 4 || pairs == 2 {
+                            quads::<F, K, 4, 2, 1, C>(tile, groups, first, rows, &mut target);
+                        } else if pairs <= 4 {
+                            quads::<F, K, 8, 4, 1, C>(tile, groups, first, rows, &mut target);
                         } else {
-                            quads::<F, K, 12, 6, 1>(tile, groups, first, rows, &mut target);
+                            quads::<F, K, 12, 6, 1, C>(tile, groups, first, rows, &mut target);
                         }
                     }
                 }
@@ -65,15 +70,15 @@ macro_rules! kernel {
         /// Rows against all quads of a tile that have outputs, `Q` quads at a time; the rest as for `block`.
         #[inline]
         #[target_feature(enable = $features)]
-        fn quads<const F: u8, const K: usize, const R: usize, const P: usize, const Q: usize>(
+        fn quads<const F: u8, const K: usize, const R: usize, const P: usize, const Q: usize, C: crate::Code>(
             tile: &[u8],
-            groups: &[crate::RowBlock],
+            groups: &[crate::RowBlock<C>],
             first: (usize, usize),
             rows: usize,
             target: &mut crate::kernel::Target<'_>,
         ) {
             for quad in (0..target.width.div_ceil(4)).step_by(Q) {
-                block::<F, K, R, P, Q>(tile, quad, groups, first, rows, target);
+                block::<F, K, R, P, Q, C>(tile, quad, groups, first, rows, target);
             }
         }
 
@@ -81,32 +86,31 @@ macro_rules! kernel {
         /// are `P` pairs (or one single row), against quads `quad .. quad + Q` of a tile.
         #[inline]
         #[target_feature(enable = $features)]
-        fn block<const F: u8, const K: usize, const R: usize, const P: usize, const Q: usize>(
+        fn block<const F: u8, const K: usize, const R: usize, const P: usize, const Q: usize, C: crate::Code>(
             tile: &[u8],
             quad: usize,
-            groups: &[crate::RowBlock],
+            groups: &[crate::RowBlock<C>],
             first: (usize, usize),
             rows: usize,
             target: &mut crate::kernel::Target<'_>,
         ) {
-            use crate::activations::RowPair;
-            use crate::kernel::neon::halves;
+            use crate::code::RowPair;
+            use crate::kernel::neon::{halves, of_pairs};
             use crate::kernel::{Q4_MIN, packed_bytes, unrolled};
             use safe_unaligned_simd::aarch64::{vld1_f32, vld1_s32, vst1q_f32};
             use std::arch::aarch64::*;
             let mut acc = [[[vdupq_n_f32(0.0); 2]; P]; Q];
             let (codes, n) = packed_bytes(F, K);
+            let pair = first.1 / C::ROWS_OF_PAIR;
             for (b, x) in tile.chunks_exact(n).zip(groups.chunks_exact(K)) {
                 let (codes, rest) = b.split_at(codes);
                 let (floats, _) = rest.as_chunks::<8>();
                 let mut t = [[[vdupq_n_f32(0.0); 2]; P]; Q];
                 for (codes, x) in codes.chunks_exact(codes.len() / K).zip(x) {
-                    // A block has 6 pairs, and those from row `first.1` on are at least P.
-                    let pairs: &[RowPair; P] = x.codes[first.1 / 2..].first_chunk().expect("P pairs");
-                    let scales: &[[f32; 2]; P] =
-                        x.scale.as_chunks().0[first.1 / 2..].first_chunk().expect("P pairs");
-                    let offsets: &[[i32; 2]; P] =
-                        x.offset.as_chunks().0[first.1 / 2..].first_chunk().expect("P pairs");
+                    // Those of a block from row `first.1` on are at least P.
+                    let pairs: &[RowPair; P] = x.codes.as_ref()[pair..].first_chunk().expect("P pairs");
+                    let scales: [[f32; 2]; P] = of_pairs::<C, _, P>(&x.scale, pair);
+                    let offsets: [[i32; 2]; P] = of_pairs::<C, _, P>(&x.offset, pair);
                     unrolled!(q < Q of 4, {
                         let d = halves(&floats[quad + q]);
                         let w = if R == 1 {
@@ -115,12 +119,18 @@ macro_rules! kernel {
                             $weights::<F>(codes, quad + q)
                         };
                         unrolled!(p < P of 6, {
-                            let (scale, offset) = (vld1_f32(&scales[p]), vld1_s32(&offsets[p]));
-                            let dots = if R == 1 {
+                            let (scale, mut offset) = (vld1_f32(&scales[p]), vld1_s32(&offsets[p]));
+                            if C::WIDE {
+                                offset = vset_lane_s32::<0>(0, offset);
+                            }
+                            let mut dots = if R == 1 {
                                 $single_dots::<F>(&w, &pairs[p], offset)
                             } else {
                                 $dots::<F>(&w, &pairs[p], offset)
                             };
+                            if C::WIDE {
+                                dots[0] = vmlaq_n_s32(dots[1], dots[0], 255);
+                            }
                             let dots = [vcvtq_f32_s32(dots[0]), vcvtq_f32_s32(dots[1])];
                             if K == 1 {
                                 let (d0, d1) = (vmulq_lane_f32::<0>(d, scale), vmulq_lane_f32::<1>(d, scale));
@@ -143,12 +153,15 @@ macro_rules! kernel {
                     });
                 }
                 if F == Q4_MIN {
-                    let pair = first.1 / 2;
-                    unrolled!(p < P of 6, {
-                        let mut weighted = vld1_f32(&x[0].weighted.as_chunks().0[pair + p]);
-                        for x in &x[1..] {
-                            weighted = vadd_f32(weighted, vld1_f32(&x.weighted.as_chunks().0[pair + p]));
+                    let mut weighted: [[f32; 2]; P] = of_pairs::<C, _, P>(&x[0].weighted, pair);
+                    for x in &x[1..] {
+                        let next: [[f32; 2]; P] = of_pairs::<C, _, P>(&x.weighted, pair);
+                        for (sum, next) in weighted.as_flattened_mut().iter_mut().zip(next.as_flattened()) {
+                            *sum += next;
                         }
+                    }
+                    unrolled!(p < P of 6, {
+                        let weighted = vld1_f32(&weighted[p]);
                         unrolled!(q < Q of 4, {
                             let m = halves(&floats[4 + quad + q]);
                             acc[q][p][0] = vfmaq_lane_f32::<0>(acc[q][p][0], m, weighted);
@@ -158,9 +171,11 @@ macro_rules! kernel {
                 }
             }
             for (q, acc) in acc.iter().enumerate() {
-                for (r, acc) in acc.as_flattened()[..rows].iter().enumerate() {
+                // Of a pair that is one row, the second sums are of its low bytes, and nobody's.
+                for r in 0..rows {
+                    let acc = acc[r / C::ROWS_OF_PAIR][r % C::ROWS_OF_PAIR];
                     let mut lanes = [0.0f32; 4];
-                    vst1q_f32(&mut lanes, *acc);
+                    vst1q_f32(&mut lanes, acc);
                     target.store(first.0 + first.1 + r, 4 * (quad + q), lanes);
                 }
             }
@@ -168,6 +183,19 @@ macro_rules! kernel {
     };
 }
 pub(super) use kernel;
+
+/// What each row of `P` pairs has, from a pair on; twice where a pair is one row.
+#[inline(always)]
+pub(super) fn of_pairs<C: Code, T: Copy, const P: usize>(
+    values: &[T; ROW_BLOCK],
+    pair: usize,
+) -> [[T; 2]; P] {
+    if C::WIDE {
+        values[pair..].first_chunk::<P>().expect("P rows").map(|value| [value; 2])
+    } else {
+        *values.as_chunks().0[pair..].first_chunk().expect("P pairs")
+    }
+}
 
 // 8 weights + 8 activations + 4 sums + temporaries stay within 32 registers; more rows spill.
 kernel!("neon", rows: 4, pair: weights, dots, single: weights, dots);
@@ -276,8 +304,8 @@ pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
         for x in x {
             top = vmaxq_u32(top, vbicq_u32(vreinterpretq_u32_f32(vld1q_f32(x)), vdupq_n_u32(0x8000_0000)));
         }
-        let Some((inverse, scale)) = scales(vmaxvq_u32(top)) else {
-            *group = ActivationGroup::NOT_FINITE;
+        let Some((inverse, scale)) = scales::<i8>(vmaxvq_u32(top)) else {
+            *group = ActivationGroup::not_finite();
             return;
         };
         // The low bits of the shifted values are the codes, in two's complement: keep a byte of each.

@@ -3,7 +3,7 @@
 
 use super::Q4;
 use super::neon::{activations, kernel, weights};
-use crate::activations::RowPair;
+use crate::code::RowPair;
 use std::arch::aarch64::{int8x16_t, int32x2_t, int32x4_t, vdupq_lane_s32, vdupq_n_s32};
 use std::arch::asm;
 

@@ -9,7 +9,7 @@ use super::neon::weights as single_weights;
 use super::neon::{activations, kernel, nibbles};
 use super::neon_dotprod::dots as single_dots;
 use super::{Q4, Q8};
-use crate::activations::RowPair;
+use crate::code::RowPair;
 use safe_unaligned_simd::aarch64::vld1q_u8;
 use std::arch::aarch64::*;
 use std::arch::asm;

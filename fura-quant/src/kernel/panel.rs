@@ -5,7 +5,8 @@
 //! are kept as f32, which changes no bit.
 
 use super::{Q4_MIN, Q8, packed_bytes};
-use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock, RowPair};
+use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock};
+use crate::code::{Code, RowPair};
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
 use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
@@ -53,7 +54,7 @@ pub(super) type RowSums<const T: usize> = [[Lanes; T]; ROWS];
 /// Rows of a pass, within a row block.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
-    pub codes: &'a [RowPair; ROWS / 2],
+    codes: &'a [RowPair],
     pub scale: &'a [f32; ROWS],
     pub offset: &'a [i32; ROWS],
 }
@@ -61,12 +62,25 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Rows `4 quad .. 4 quad + 4`.
     #[inline(always)]
-    pub fn new(x: &'a RowBlock, quad: usize) -> Self {
+    pub fn new<C: Code>(x: &'a RowBlock<C>, quad: usize) -> Self {
+        let pairs = ROWS / C::ROWS_OF_PAIR;
         Self {
-            codes: &x.codes.as_chunks().0[quad],
+            codes: &x.codes.as_ref()[quad * pairs..][..pairs],
             scale: &x.scale.as_chunks().0[quad],
             offset: &x.offset.as_chunks().0[quad],
         }
+    }
+
+    /// The codes of channels `4 j .. 4 j + 4` of a row of 8-bit codes.
+    #[inline(always)]
+    pub fn four(&self, row: usize, j: usize) -> &'a [i8; 4] {
+        &self.codes[row / 2][j / 2][row % 2].as_chunks().0[j % 2]
+    }
+
+    /// The codes of channels `4 j` and `4 j + 2` of a row of 16-bit codes, or of the channels after these.
+    #[inline(always)]
+    pub fn two(&self, row: usize, j: usize, odd: usize) -> &'a [i8; 4] {
+        &self.codes[row][j / 2][j % 2].as_chunks().0[odd]
     }
 }
 
@@ -124,24 +138,25 @@ impl<const T: usize> Lookahead for Ahead<T> {
 
 /// Walks panels of rows, then `T` tiles at a time (their number is a multiple of that), then pieces of the tiles, then
 /// the rows of a pass. `halves` converts 16 f16. `pass(tiles, x, quad, rows, sums)` adds the products of rows `4 quad .. 4
-/// quad + 4` of a row block, of which `rows` are there, with the unpacked pieces of `T` tiles to their sums. Bits of `FLIP`
+/// quad + 4` of a row block, of which `rows` are there, with the unpacked pieces of `T` tiles to their sums. Bits of `flip`
 /// are flipped in 8-bit codes.
 #[inline(always)]
 #[allow(unsafe_code)]
-pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const FLIP: u8>(
+pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
+    flip: u8,
     halves: impl Fn(&[u8; 32]) -> Lanes,
-    pass: impl Fn(&[u8], &[RowBlock], usize, usize, Option<Ahead<T>>, &mut RowSums<T>),
+    pass: impl Fn(&[u8], &[RowBlock<C>], usize, usize, Option<Ahead<T>>, &mut RowSums<T>),
 ) {
     let groups = w.d_in() / crate::GROUP;
     let (packed, unpacked) = (packed_bytes(F, K).1, group_bytes(F, K, false).1);
     // Panels and pieces of even size: a last panel of few rows would unpack as much as the others, and a last piece of
     // few groups would move as many sums.
-    let blocks = (PANEL_BYTES / (groups * size_of::<RowBlock>())).clamp(1, BLOCKS);
+    let blocks = (PANEL_BYTES / (groups * size_of::<RowBlock<C>>())).clamp(1, BLOCKS);
     let panels = x.rows().div_ceil(blocks * ROW_BLOCK);
     let panel = x.rows().div_ceil(panels).next_multiple_of(ROW_BLOCK);
     let piece = groups.div_ceil(groups.div_ceil(PIECE)).next_multiple_of(K);
@@ -160,7 +175,7 @@ pub(super) fn for_each_piece<const F: u8, const K: usize, const T: usize, const 
                 for t in 0..T {
                     let from = w.tile(tile + t)[start / K * packed..].chunks_exact(packed);
                     for (from, to) in from.zip(pieces.chunks_exact_mut(unpacked).skip(t).step_by(T)) {
-                        unpack::<F, K, FLIP>(from, to, &halves);
+                        unpack::<F, K>(from, to, flip, &halves);
                     }
                 }
                 // What follows: the next piece of these tiles, or the first of the next ones.
@@ -239,16 +254,17 @@ fn prefetch_second(line: *const u8) {
 
 /// Unpacks a group of 16 rows.
 #[inline(always)]
-fn unpack<const F: u8, const K: usize, const FLIP: u8>(
+fn unpack<const F: u8, const K: usize>(
     from: &[u8],
     to: &mut [u8],
+    flip: u8,
     halves: &impl Fn(&[u8; 32]) -> Lanes,
 ) {
     let (from, from_floats) = from.split_at(packed_bytes(F, K).0);
     let (to, to_floats) = to.split_at_mut(group_bytes(F, K, false).0);
     if F == Q8 {
         for (from, to) in from.iter().zip(to) {
-            *to = from ^ FLIP;
+            *to = from ^ flip;
         }
     } else {
         for (from, to) in from.as_chunks::<256>().0.iter().zip(to.as_chunks_mut::<512>().0) {

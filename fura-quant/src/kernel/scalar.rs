@@ -2,13 +2,14 @@
 
 use super::for_each_tile;
 use crate::activations::{ActivationGroup, ActivationRows, ROUND, RowBlock, for_each_group, scales};
+use crate::code::Code;
 use crate::format::{GROUP, TILE};
 use crate::matrix::{PackedMatrix, code, minimum, scale};
 use std::ops::Range;
 
-pub(super) fn multiply(
+pub(super) fn multiply<C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
@@ -21,9 +22,9 @@ pub(super) fn multiply(
             for (g, block) in tile.chunks_exact(n).enumerate() {
                 let group = |k| x.group(row, g * parts + k);
                 for (lane, acc) in acc.iter_mut().enumerate() {
-                    let dot = |k: usize, codes: &[i8; GROUP]| -> f32 {
-                        let product = |i| code(format, block, lane, k * GROUP + i) * i32::from(codes[i]);
-                        (0..GROUP).map(product).sum::<i32>() as f32
+                    let dot = |k: usize, codes: &[C; GROUP]| -> f32 {
+                        let code = |i| code(format, block, lane, k * GROUP + i);
+                        codes.iter().enumerate().map(|(i, x)| code(i) * (*x).into()).sum::<i32>() as f32
                     };
                     let d = scale(format, block, lane);
                     let mut weighted = group(0).weighted;
@@ -49,17 +50,17 @@ pub(super) fn multiply(
     });
 }
 
-pub(super) fn quantize(x: &[f32], d_in: usize, groups: &mut [RowBlock]) {
+pub(super) fn quantize<C: Code>(x: &[f32], d_in: usize, groups: &mut [RowBlock<C>]) {
     for_each_group(x, d_in, groups, |x, group| {
         let top = x.iter().map(|v| v.to_bits() & 0x7fff_ffff).fold(0, u32::max);
-        let Some((inverse, scale)) = scales(top) else {
-            *group = ActivationGroup::NOT_FINITE;
+        let Some((inverse, scale)) = scales::<C>(top) else {
+            *group = ActivationGroup::not_finite();
             return;
         };
         let mut sum = 0;
         for (code, v) in group.codes.iter_mut().zip(x) {
             let q = (v * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
-            *code = q as i8;
+            *code = C::from_integer(q);
             sum += q;
         }
         group.scale = scale;

@@ -7,6 +7,7 @@
 use super::panel::{ROWS, RowSums, prefetch};
 use super::{Target, packed_bytes};
 use crate::activations::{ActivationRows, RowBlock};
+use crate::code::Code;
 use crate::format::TILE;
 use crate::matrix::PackedMatrix;
 use std::ops::Range;
@@ -26,13 +27,13 @@ pub(super) fn prefetch_ahead(group: &[u8]) {
 /// Walks the tiles for the rows of one row block. `pass(packed, x, sums)` adds the products of some groups of a tile to
 /// its sums; there are at most four rows.
 #[inline(always)]
-pub(super) fn for_each_step<const F: u8, const K: usize>(
+pub(super) fn for_each_step<const F: u8, const K: usize, C: Code>(
     w: &PackedMatrix<'_>,
-    x: ActivationRows<'_>,
+    x: ActivationRows<'_, C>,
     tiles: Range<usize>,
     out: &mut [f32],
     stride: usize,
-    pass: impl Fn(&[u8], &[RowBlock], &mut RowSums<1>),
+    pass: impl Fn(&[u8], &[RowBlock<C>], &mut RowSums<1>),
 ) {
     let (x, rows) = x.block(0);
     let n = packed_bytes(F, K).1;
