@@ -1,6 +1,7 @@
 //! The noise scheme: addresses, pinned values, statistics.
 
 use fura_core::noise::{Distribution, Noise};
+use fura_core::transform::Isa;
 use proptest::prelude::*;
 
 fn noise(seed: u64, generation: u32, pair: u32, n: usize) -> Vec<f32> {
@@ -13,6 +14,19 @@ fn signs(seed: u64, generation: u32, pair: u32, range: std::ops::Range<usize>) -
     let mut out = vec![0.0; range.len()];
     Noise::with_distribution(seed, Distribution::Rademacher).fill(generation, pair, range, &mut out);
     out
+}
+
+/// Stretches of every beginning and length, beside what the tier of plain Rust makes of them.
+#[test]
+fn noise_is_the_same_on_every_tier() {
+    for isa in Isa::available() {
+        for (start, n) in [(0, 1), (0, 128), (1, 300), (2, 127), (7, 1), (129, 1000)] {
+            let (mut here, mut plain) = (vec![0.0; n], vec![0.0; n]);
+            Noise::new(3).on(isa).fill(2, 1, start..start + n, &mut here);
+            Noise::new(3).on(Isa::scalar()).fill(2, 1, start..start + n, &mut plain);
+            assert_eq!(here, plain, "{isa:?} {start} {n}");
+        }
+    }
 }
 
 /// The scheme written out a second time from its description, on a plain ChaCha8.

@@ -119,19 +119,35 @@ fn train_eval_run_inspect_and_rebuild() {
 #[test]
 fn threads_and_instruction_sets_give_the_same_specialist() {
     let f = Fixture::new();
-    let train = with_turns();
-    f.ok(&format!("{train} --out a.fura --threads 1"));
-    for (k, isa) in fura::simd::Isa::available().enumerate() {
-        let out = f
-            .command(&format!("{train} --out b{k}.fura --threads {}", k + 1))
-            .env("FURA_CPU", isa.tier().name())
-            .output()
-            .unwrap();
-        assert!(out.status.success());
-        assert_eq!(f.bytes(&format!("b{k}.fura")), f.bytes("a.fura"), "{isa:?}");
+    for form in ["materialized", "factored"] {
+        let train = format!("{} --form {form}", with_turns());
+        f.ok(&format!("{train} --out {form}.fura --threads 1"));
+        for (k, isa) in fura::simd::Isa::available().enumerate() {
+            let out = f
+                .command(&format!("{train} --out {form}{k}.fura --threads {}", k + 1))
+                .env("FURA_CPU", isa.tier().name())
+                .output()
+                .unwrap();
+            assert!(out.status.success());
+            assert_eq!(f.bytes(&format!("{form}{k}.fura")), f.bytes(&format!("{form}.fura")), "{isa:?}");
+        }
+        f.ok(&format!("rebuild {form}.fura.runlog --out rebuilt.fura"));
+        assert_eq!(
+            f.bytes("rebuilt.fura"),
+            f.bytes(&format!("{form}.fura")),
+            "the log alone gives the same specialist"
+        );
+        // Whoever runs it finds its form in it.
+        f.ok(&format!("run tiny.gguf abc --max-tokens 4 --specialist {form}.fura"));
+        let text = String::from_utf8_lossy(&f.bytes(&format!("{form}.fura"))).into_owned();
+        assert_eq!(text.contains(r#"\"form\":\"factored\""#), form == "factored");
+        std::fs::remove_file(f.path("rebuilt.fura")).unwrap();
     }
-    f.ok("rebuild a.fura.runlog --out rebuilt.fura");
-    assert_eq!(f.bytes("rebuilt.fura"), f.bytes("a.fura"), "the log alone gives the same specialist");
+    assert_ne!(f.bytes("materialized.fura"), f.bytes("factored.fura"));
+    assert!(
+        f.refused("train tiny.gguf --tasks tasks.jsonl --out x.fura --form folded")
+            .contains("materialized or factored")
+    );
 }
 
 #[test]
