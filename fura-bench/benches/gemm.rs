@@ -28,7 +28,7 @@ fn gemm(c: &mut Criterion) {
                         if isa.tier() == Tier::Scalar && macs > SCALAR_MACS {
                             continue;
                         }
-                        let mut product = Product::new(isa, &weights, rows, threads);
+                        let mut product = Product::<i8>::new(isa, &weights, rows, threads);
                         let id = format!("{d_out}x{d_in}/rows{rows}/threads{threads}");
                         let id = BenchmarkId::new(isa.tier().name(), id);
                         group.bench_function(id, |b| b.iter(|| product.run(&pool)));

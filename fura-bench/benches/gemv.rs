@@ -20,7 +20,7 @@ fn gemv(c: &mut Criterion) {
                 let weights = Weights::new(format, d_out, d_in);
                 group.throughput(Throughput::Bytes(weights.bytes().len() as u64));
                 for isa in Isa::available() {
-                    let mut product = Product::new(isa, &weights, 1, threads);
+                    let mut product = Product::<i8>::new(isa, &weights, 1, threads);
                     let id = format!("{d_out}x{d_in}/threads{threads}");
                     group.bench_function(BenchmarkId::new(isa.tier().name(), id), |b| {
                         b.iter(|| product.run(&pool))

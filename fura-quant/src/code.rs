@@ -1,10 +1,12 @@
 //! What activations are rounded to, and how codes of both widths lie in memory.
 
-use crate::activations::{ROW_BLOCK, RowBlock};
+use crate::activations::{ActivationRows, ROW_BLOCK, RowBlock};
 use crate::format::GROUP;
+use crate::matrix::PackedMatrix;
 use fura_simd::Isa;
 use layout::Layout;
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// An activation's code: `i8` for the inputs of linears, `i16` where rounding is not averaged out, as in an output head.
 ///
@@ -59,6 +61,17 @@ pub(crate) mod layout {
         fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock<Self>])
         where
             Self: Code;
+
+        /// The product, its shapes checked. Here, so that kernels are compiled in this crate and not where they are used.
+        fn multiply(
+            isa: Isa,
+            w: &PackedMatrix<'_>,
+            x: ActivationRows<'_, Self>,
+            tiles: Range<usize>,
+            out: &mut [f32],
+            stride: usize,
+        ) where
+            Self: Code;
     }
 
     impl Layout for i8 {
@@ -83,6 +96,17 @@ pub(crate) mod layout {
 
         fn quantize(isa: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock<Self>]) {
             crate::kernel::quantize(isa, x, d_in, groups);
+        }
+
+        fn multiply(
+            isa: Isa,
+            w: &PackedMatrix<'_>,
+            x: ActivationRows<'_, Self>,
+            tiles: Range<usize>,
+            out: &mut [f32],
+            stride: usize,
+        ) {
+            crate::kernel::multiply(isa, w, x, tiles, out, stride);
         }
     }
 
@@ -138,6 +162,17 @@ pub(crate) mod layout {
 
         fn quantize(_: Isa, x: &[f32], d_in: usize, groups: &mut [RowBlock<Self>]) {
             crate::kernel::quantize_wide(x, d_in, groups);
+        }
+
+        fn multiply(
+            isa: Isa,
+            w: &PackedMatrix<'_>,
+            x: ActivationRows<'_, Self>,
+            tiles: Range<usize>,
+            out: &mut [f32],
+            stride: usize,
+        ) {
+            crate::kernel::multiply(isa, w, x, tiles, out, stride);
         }
     }
 }

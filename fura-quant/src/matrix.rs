@@ -3,7 +3,6 @@
 use crate::activations::ActivationRows;
 use crate::code::Code;
 use crate::format::{Format, TILE};
-use crate::kernel;
 use crate::source::{QuantError, SourceMatrix, check_shape};
 use fura_simd::Isa;
 use half::f16;
@@ -88,7 +87,7 @@ impl<'a> PackedMatrix<'a> {
             stride >= width && out.len() >= (x.rows() - 1) * stride + width,
             "multiply: output too short"
         );
-        kernel::multiply(isa, self, x, tiles, out, stride);
+        C::multiply(isa, self, x, tiles, out, stride);
     }
 
     /// Decodes one row to f32, without loss: the same values as the source's.

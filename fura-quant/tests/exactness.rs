@@ -60,7 +60,7 @@ fn rows_of(n: usize, d_in: usize, seed: u64) -> Vec<f32> {
             7 if i % GROUP == 0 => 32512.0,
             7 => {
                 let ends = [32512.0, 32385.0, 32384.0, 255.0, 128.0, 127.0, 1.0, 0.0];
-                ends[usize::from(rng.next() % 8)] * if rng.next().is_multiple_of(2) { 1.0 } else { -1.0 }
+                ends[usize::from(rng.next() % 8)] * if rng.next() < 128 { 1.0 } else { -1.0 }
             }
             0 => 0.0,
             1 => 127.0,
