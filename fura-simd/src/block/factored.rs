@@ -2,8 +2,8 @@
 //!
 //! A matrix `T` takes as long to materialize as to apply to `b` rows, and `b` floats a channel where it is kept. In factored
 //! form a row takes the time of two or three with a matrix, and nothing is kept but the coordinates, so it is the better
-//! one below some `b / 2` rows of a member: written answers, and specialists that are served side by side. It rounds differently, so which form
-//! is used belongs to a specialist, never to a batch. Canonical order, for a block of `b` channels:
+//! one below some `b / 2` rows of a member: written answers, and specialists that are served side by side. It rounds
+//! differently, so which form is used belongs to a specialist, never to a batch. Canonical order, for a block of `b` channels:
 //!
 //! * `u[k]`: eight lanes, lane `l` accumulating `fma(v_k[j], x[j], .)` from 0 over `j = l, l + 8, ...`; they are summed
 //!   in pairs, `((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))`;
